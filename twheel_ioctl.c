@@ -235,8 +235,8 @@ static __always_inline int vector_check(const struct twheel_vector *vector,
  * store.  If a call ends early, vector_stop() corrects it.
  */
 static __always_inline bool
-vector_copy_usual(struct twheel_vector *vector,
-		  struct twheel_vector __user *user, const struct vector_op *op)
+vector_copy_fast(struct twheel_vector *vector,
+		 struct twheel_vector __user *user, const struct vector_op *op)
 {
 	const u64 __user *from = (const u64 __user *)user;
 	u64 *to = (u64 *)vector;
@@ -272,8 +272,8 @@ static int vector_check_flags(const struct tw_ctx *tw, const struct twheel_vecto
 
 /* The slow path: copy in a vector of any size, unless it is @copied, and check it. */
 static noinline_for_stack int
-vector_copy_odd(const struct tw_ctx *tw, struct twheel_vector *vector,
-		struct twheel_vector __user *user, const struct vector_op *op, bool copied)
+vector_copy_slow(const struct tw_ctx *tw, struct twheel_vector *vector,
+		 struct twheel_vector __user *user, const struct vector_op *op, bool copied)
 {
 	int err = copied ? 0 :
 		  arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
@@ -286,8 +286,8 @@ vector_copy_odd(const struct tw_ctx *tw, struct twheel_vector *vector,
 }
 
 /* Write the result of an element that is not done: 0 or -EFAULT. */
-static int entry_refuse(const struct tw_ctx *tw, const struct vector_op *op,
-			void __user *user, int err)
+static int element_refuse(const struct tw_ctx *tw, const struct vector_op *op,
+			  void __user *user, int err)
 {
 	struct twheel_arm __user *arm = user;
 
@@ -298,12 +298,12 @@ static int entry_refuse(const struct tw_ctx *tw, const struct vector_op *op,
 }
 
 /* Write the results of elements that are not done, until one faults or a fatal signal comes. */
-static noinline void entries_refuse(const struct tw_ctx *tw, const struct vector_op *op,
-				    void __user *user, u32 stride,
-				    unsigned int nr, int err)
+static noinline void elements_refuse(const struct tw_ctx *tw, const struct vector_op *op,
+				     void __user *user, u32 stride,
+				     unsigned int nr, int err)
 {
 	for (; nr && !fatal_signal_pending(current); nr--, user += stride) {
-		if (entry_refuse(tw, op, user, err))
+		if (element_refuse(tw, op, user, err))
 			break;
 		cond_resched();
 	}
@@ -321,8 +321,8 @@ static noinline void entries_refuse(const struct tw_ctx *tw, const struct vector
 })
 
 /* Have a fault of an element served: read all of it, and write the members of its result. */
-static noinline int entry_serve(const struct tw_ctx *tw, const struct vector_op *op,
-				void __user *user, u32 stride)
+static noinline int element_serve(const struct tw_ctx *tw, const struct vector_op *op,
+				  void __user *user, u32 stride)
 {
 	struct twheel_arm __user *arm = user;
 
@@ -342,8 +342,8 @@ static noinline int entry_serve(const struct tw_ctx *tw, const struct vector_op 
  * Copy a row of @size bytes out: 0 or -EFAULT.  The id and the result come last: if the row faults,
  * they are as they were, and the row can be asked for again.
  */
-static int row_tell(struct twheel_status __user *user, const struct twheel_status *status,
-		    size_t size)
+static int row_copy_out(struct twheel_status __user *user, const struct twheel_status *status,
+			size_t size)
 {
 	const size_t first = offsetof(struct twheel_status, state);
 
@@ -373,7 +373,7 @@ static int query_step(struct tw_ctx *tw, void __user *arg, unsigned int nr,
 	for (i = 0; i < nr; i++) {
 		struct twheel_status __user *user = arg + (size_t)i * call->stride;
 
-		if (row_tell(user, &status[i], known))
+		if (row_copy_out(user, &status[i], known))
 			break;
 		call->nr_ok += !status[i].result;
 	}
@@ -384,14 +384,14 @@ static int query_step(struct tw_ctx *tw, void __user *arg, unsigned int nr,
  * Check the first of elements that are longer than this kernel knows: 0 if the rest of it is zero,
  * 1 if not, and it was refused, or -EFAULT.
  */
-static int entry_check_tail(const struct tw_ctx *tw, const struct vector_op *op,
-			    void __user *user, u32 stride)
+static int element_check_tail(const struct tw_ctx *tw, const struct vector_op *op,
+			      void __user *user, u32 stride)
 {
 	int zero = check_zeroed_user(user + op->entry_size, stride - op->entry_size);
 
 	if (zero < 0)
 		return zero;
-	return zero ? 0 : entry_refuse(tw, op, user, -E2BIG) ?: 1;
+	return zero ? 0 : element_refuse(tw, op, user, -E2BIG) ?: 1;
 }
 
 /*
@@ -436,7 +436,7 @@ static int vector_step(struct tw_ctx *tw, const struct vector_op *op, void __use
 	int done;
 
 	if (unlikely(call->stride > op->entry_size)) {
-		done = entry_check_tail(tw, op, user, call->stride);
+		done = element_check_tail(tw, op, user, call->stride);
 		if (done)
 			return done;
 		nr = 1;
@@ -457,9 +457,9 @@ static long vector_stop(const struct tw_ctx *tw, const struct vector_op *op,
 {
 	if (err != -EFAULT && err != -EINTR) {
 		if (attempted)
-			entries_refuse(tw, op, u64_to_user_ptr(vector->entries) +
-				       (size_t)done * vector->entry_size,
-				       vector->entry_size, vector->nr - done, err);
+			elements_refuse(tw, op, u64_to_user_ptr(vector->entries) +
+					(size_t)done * vector->entry_size,
+					vector->entry_size, vector->nr - done, err);
 		else
 			done = 0;
 	}
@@ -489,7 +489,7 @@ static noinline long vector_do(struct tw_ctx *tw, struct twheel_vector __user *a
 			most = TWHEEL_BATCH;
 			tries = 0;
 		} else if (err == -EFAULT && !op->serves && ++tries < TWHEEL_TRIES &&
-			   !entry_serve(tw, op, user, call->stride)) {
+			   !element_serve(tw, op, user, call->stride)) {
 			/* This one by itself: the batch may end beyond the user's memory. */
 			most = 1;
 		} else {
@@ -514,17 +514,17 @@ static __always_inline long vector_ioctl(struct tw_ctx *tw, void __user *arg,
 {
 	struct twheel_call call = { .stride = op->entry_size };
 	struct twheel_vector vector __uninitialized;
-	bool usual = vector_copy_usual(&vector, arg, op);
+	bool fast = vector_copy_fast(&vector, arg, op);
 	int done = 0;
 
-	if (unlikely(!usual || vector.flags)) {
-		int err = vector_copy_odd(tw, &vector, arg, op, usual);
+	if (unlikely(!fast || vector.flags)) {
+		int err = vector_copy_slow(tw, &vector, arg, op, fast);
 
 		if (err)
 			return err;
 		call.by_key = vector.flags;
 	}
-	if (likely(usual)) {
+	if (likely(fast)) {
 		done = vector_batch(tw, op, u64_to_user_ptr(vector.entries), op->entry_size,
 				    min_t(unsigned int, vector.nr, TWHEEL_BATCH), &call);
 		if (likely(done == vector.nr))

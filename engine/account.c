@@ -356,11 +356,11 @@ DEFINE_PER_CPU(u64 [NR_COUNTERS], twheel_counters);
  * twheel_user, which is freed with the last wheel: a user who is refused the first wheel would get
  * a line each time.
  */
-#define TOLD_BITS	5
+#define LOGGED_BITS	5
 
-static struct ratelimit_state told[1 << TOLD_BITS] = {
-	[0 ... (1 << TOLD_BITS) - 1] =
-		RATELIMIT_STATE_INIT_FLAGS(told[0], 60 * HZ, 1, RATELIMIT_MSG_ON_RELEASE),
+static struct ratelimit_state logged[1 << LOGGED_BITS] = {
+	[0 ... (1 << LOGGED_BITS) - 1] =
+		RATELIMIT_STATE_INIT_FLAGS(logged[0], 60 * HZ, 1, RATELIMIT_MSG_ON_RELEASE),
 };
 
 /*
@@ -376,7 +376,7 @@ void twheel_refused(const struct tw_ctx *tw, kuid_t uid, enum twheel_counter lim
 	counter_add(limit, 1);
 	if (limit == COUNTER_REFUSED_PENDING)
 		return;
-	if (__ratelimit(&told[hash_32(__kuid_val(uid), TOLD_BITS)]))
+	if (__ratelimit(&logged[hash_32(__kuid_val(uid), LOGGED_BITS)]))
 		pr_notice("user %u is refused memory by %s, which is %llu\n", number,
 			  limit == COUNTER_REFUSED_MEMORY ? "max_memory_kb" : "max_user_memory_kb",
 			  most >> 10);

@@ -27,7 +27,7 @@ static u64 slot_first_ns(struct tw_ctx *tw, struct twheel_level *level, struct t
 	 */
 	u64 soonest_ns = level == w->level ? edge_after_ns(&tw->clock, begin_ns) : 0;
 	struct twheel_link *link, *next;
-	unsigned int looks = 0;
+	unsigned int scanned = 0;
 
 	for (link = *slot; link != &w->end && first_ns > soonest_ns && *moves; link = next) {
 		struct twheel_timeout *t = link_timeout(link);
@@ -48,7 +48,7 @@ static u64 slot_first_ns(struct tw_ctx *tw, struct twheel_level *level, struct t
 			--*moves;
 		} else {
 			first_ns = min(first_ns, due_ns < end_ns ? due_ns : begin_ns);
-			if (++looks > ALARM_LOOKS)
+			if (++scanned > ALARM_SCAN_MAX)
 				return level == w->level ? begin_ns :
 				       max(twheel_slot_ahead_ns(level, begin_ns), w->base_ns + 1);
 		}
@@ -57,7 +57,7 @@ static u64 slot_first_ns(struct tw_ctx *tw, struct twheel_level *level, struct t
 }
 
 /* By when the first slot of a level has to be scanned: before its first timeout is due. */
-static u64 level_look_ns(const struct twheel_wheel *w, u32 i)
+static u64 level_check_ns(const struct twheel_wheel *w, u32 i)
 {
 	const struct twheel_level *level = &w->level[i];
 
@@ -81,19 +81,19 @@ static u64 alarm_next_ns(struct tw_ctx *tw) __must_hold(&tw->lock)
 		struct twheel_level *level = &w->level[i];
 		u64 slot_ns = NEVER_NS;
 
-		while (slot_ns == NEVER_NS && level_look_ns(w, i) < first_ns && moves) {
+		while (slot_ns == NEVER_NS && level_check_ns(w, i) < first_ns && moves) {
 			struct twheel_link **slot = twheel_wheel_first(w, i);
 
 			/* There were many empty slots. */
 			if (!slot && w->used & BIT(i))
 				return 0;
-			if (!slot || level_look_ns(w, i) >= first_ns)
+			if (!slot || level_check_ns(w, i) >= first_ns)
 				break;
 			slot_ns = slot_first_ns(tw, level, slot, &moves);
 		}
 		first_ns = min(first_ns, slot_ns);
 		if (i)
-			cascade_ns = min(cascade_ns, level_look_ns(w, i));
+			cascade_ns = min(cascade_ns, level_check_ns(w, i));
 	}
 	if (!moves)
 		return 0;
@@ -138,7 +138,7 @@ void twheel_alarm_need(struct tw_ctx *tw, u64 first_ns) __must_hold(&tw->lock)
 	u64 at_ns = first_ns;
 
 	lockdep_assert_held(&tw->lock);
-	if (tw->alarm.nr_new > ALARM_LOOKS) {
+	if (tw->alarm.nr_new > ALARM_SCAN_MAX) {
 		at_ns = min(at_ns, max(tw->wheel.cascade_ns, tw->wheel.base_ns + 1));
 		/* When the alarm has rung, alarm_next_ns() finds the next time again. */
 		tw->wheel.cascade_ns = U64_MAX;

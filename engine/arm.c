@@ -26,7 +26,7 @@
  * @place: the next place to be used; NULL if none is left
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
- * @nr_told: 1 if the user may have the id of @place
+ * @nr_copied: 1 if the user may have the id of @place
  * @nowait: the call may not sleep
  * @now_ns: the clock when the call began; 0 if it was not read, since all deadlines are absolute
  */
@@ -35,7 +35,7 @@ struct arming {
 	struct twheel_timeout *place;
 	unsigned int nr;
 	int short_of;
-	unsigned int nr_told;
+	unsigned int nr_copied;
 	bool nowait;
 	u64 now_ns;
 };
@@ -51,36 +51,36 @@ static void arming_next(struct arming *arming)
 static int arm_begin(struct tw_ctx *tw, const struct twheel_arm *arm, struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place;
-	int err = life_check(arm, 0, tw->clock.settable);
+	int err = arm_check(arm, 0, tw->clock.settable);
 
 	if (err)
 		return err;
 	if (!t)
 		return arming->nowait ? -EAGAIN : arming->short_of;
-	if (life_is_odd(arm)) {
+	if (arm_needs_extra(arm)) {
 		err = twheel_extra_provide(tw, timeout_index(t), arming->nowait);
 		if (err)
 			return err;
 	}
-	life_begin(&tw->clock, t, arm, arming->now_ns);
+	timeout_schedule(&tw->clock, t, arm, arming->now_ns);
 	t->user_data = arm->user_data;
 	return 0;
 }
 
 /* Do an element in the slow path.  False if copying its id and result out faults. */
-static noinline bool arm_any(struct tw_ctx *tw, const struct twheel_arm *arm,
-			     struct twheel_arm __user *user, struct twheel_call *call,
-			     struct arming *arming)
+static noinline bool arm_slow(struct tw_ctx *tw, const struct twheel_arm *arm,
+			      struct twheel_arm __user *user, struct twheel_call *call,
+			      struct arming *arming)
 {
 	int err;
 
 	arming->now_ns = call_now_ns(tw, call);
 	err = arm_begin(tw, arm, arming);
-	arming->nr_told = !err;
+	arming->nr_copied = !err;
 	if (put_user(err ? 0 : timeout_id(arming->place), &user->id) ||
 	    put_user(err ?: (s32)TWHEEL_CREATED, &user->result))
 		return false;
-	arming->nr_told = 0;
+	arming->nr_copied = 0;
 	if (!err)
 		arming_next(arming);
 	else if (err == -EAGAIN)
@@ -92,9 +92,9 @@ static noinline bool arm_any(struct tw_ctx *tw, const struct twheel_arm *arm,
  * The fast path: prepare plain timeouts in their places and copy the ids out, up to an element that
  * faults, has no place or needs the slow path; returns how many.
  */
-static __always_inline unsigned int arm_run(struct tw_ctx *tw, const struct twheel_arm *arm,
-					    struct twheel_arm __user *user, unsigned int nr,
-					    u32 stride, struct arming *arming)
+static __always_inline unsigned int arm_fast(struct tw_ctx *tw, const struct twheel_arm *arm,
+					     struct twheel_arm __user *user, unsigned int nr,
+					     u32 stride, struct arming *arming)
 {
 	struct twheel_timeout *t = arming->place;
 	u64 now_ns = arming->now_ns;
@@ -103,14 +103,14 @@ static __always_inline unsigned int arm_run(struct tw_ctx *tw, const struct twhe
 	if (!access_open(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
-		u64 deadline_ns = life_plain_ns(&tw->clock, arm, now_ns);
+		u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
 
 		if (unlikely(deadline_ns >= TWHEEL_TIME_NEVER || !t))
 			break;
 		t->deadline_ns = deadline_ns;
 		t->user_data = arm->user_data;
 		if (unlikely(!access_put(timeout_id(t), &user->id) ||
-			     !access_tell(TWHEEL_CREATED, &user->result)))
+			     !access_put_result(TWHEEL_CREATED, &user->result)))
 			break;
 		t = place_next(t);
 	}
@@ -121,16 +121,16 @@ static __always_inline unsigned int arm_run(struct tw_ctx *tw, const struct twhe
 }
 
 /* Do the rest of a batch, the next element in the slow path, until one faults. */
-static noinline unsigned int arm_go_on(struct tw_ctx *tw, const struct twheel_arm *arm,
-				       struct twheel_arm __user *user, unsigned int nr,
-				       struct twheel_call *call, struct arming *arming)
+static noinline unsigned int arm_rest(struct tw_ctx *tw, const struct twheel_arm *arm,
+				      struct twheel_arm __user *user, unsigned int nr,
+				      struct twheel_call *call, struct arming *arming)
 {
 	u32 stride = call->stride;
 	unsigned int i = 0;
 
-	while (i < nr && arm_any(tw, arm + i, access_at(user, i, stride), call, arming)) {
+	while (i < nr && arm_slow(tw, arm + i, access_at(user, i, stride), call, arming)) {
 		i++;
-		i += arm_run(tw, arm + i, access_at(user, i, stride), nr - i, stride, arming);
+		i += arm_fast(tw, arm + i, access_at(user, i, stride), nr - i, stride, arming);
 	}
 	return i;
 }
@@ -246,11 +246,11 @@ static __always_inline int arm_finish(struct tw_ctx *tw, struct arming *arming)
 	struct twheel_timeout *unused = arming->place;
 
 	if (arming->nr && unlikely(!arm_submit(tw, arming))) {
-		twheel_places_give(tw, arming->first, arming->nr + arming->nr_told);
+		twheel_places_give(tw, arming->first, arming->nr + arming->nr_copied);
 		return -ESHUTDOWN;
 	}
 	if (unlikely(unused))
-		twheel_places_give(tw, unused, arming->nr_told);
+		twheel_places_give(tw, unused, arming->nr_copied);
 	return 0;
 }
 
@@ -281,10 +281,10 @@ static noinline int arm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 		arming.now_ns = call_now_ns(tw, call);
 	twheel_places_take(tw, nr, false, &arming.first, &arming.short_of);
 	arming.place = arming.first;
-	i = arm_run(tw, arm, user, nr, call->stride, &arming);
+	i = arm_fast(tw, arm, user, nr, call->stride, &arming);
 	if (unlikely(i < nr))
-		i += arm_go_on(tw, arm + i, access_at(user, i, call->stride), nr - i, call,
-			       &arming);
+		i += arm_rest(tw, arm + i, access_at(user, i, call->stride), nr - i, call,
+			      &arming);
 	err = arm_finish(tw, &arming);
 	if (unlikely(err)) {
 		arm_take_back(user, call->stride, i, err);
@@ -300,7 +300,7 @@ static noinline int arm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
  */
 static int arm_start_for(struct tw_ctx *tw, const struct twheel_arm *arm, bool nowait)
 {
-	int err = READ_ONCE(tw->control.draining) ? -ESHUTDOWN : life_check(arm, 0, false);
+	int err = READ_ONCE(tw->control.draining) ? -ESHUTDOWN : arm_check(arm, 0, false);
 
 	if (err)
 		return err;

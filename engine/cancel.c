@@ -49,14 +49,14 @@ static noinline void cancel_do(struct tw_ctx *tw, struct twheel_timeout *t)
 }
 
 /* Do an element in the slow path.  False if copying the result out faults. */
-static bool cancel_any(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-		       struct twheel_cancel __user *user, struct twheel_call *call)
+static bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+			struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = cancel_find(tw, cancel->id, call->by_key);
 	int result = cancel->reserved ? -EINVAL : cancel_verdict(t);
 
-	if (!access_tell_locked(result, &user->result))
+	if (!access_put_result_locked(result, &user->result))
 		return false;
 	if (result > 0) {
 		cancel_do(tw, t);
@@ -70,9 +70,9 @@ static bool cancel_any(struct tw_ctx *tw, const struct twheel_cancel *cancel,
  * returns how many.  @place has the places that the ids lead to, or is NULL.
  */
 static __always_inline unsigned int
-cancel_run(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-	   struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
-	   struct twheel_timeout **place)
+cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
+	    struct twheel_timeout **place)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	u32 stride = call->stride;
@@ -86,7 +86,7 @@ cancel_run(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 
 		if (unlikely(!place_has_pending(t, cancel->id) || cancel->reserved))
 			break;
-		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
+		if (unlikely(!access_put_result(TWHEEL_WAS_PENDING, &user->result)))
 			break;
 		twheel_link_del(&t->link);
 		place_free(&tw->places, t);
@@ -100,18 +100,18 @@ cancel_run(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 
 /* Do the rest of a batch: the next element in the slow path, and if @any, all of them. */
 static noinline unsigned int
-cancel_go_on(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-	     struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call, bool any)
+cancel_rest(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call, bool any)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	u32 stride = call->stride;
 	unsigned int i = 0;
 
-	while (i < nr && cancel_any(tw, cancel + i, access_at(user, i, stride), call)) {
+	while (i < nr && cancel_slow(tw, cancel + i, access_at(user, i, stride), call)) {
 		i++;
 		if (!any)
-			i += cancel_run(tw, cancel + i, access_at(user, i, stride), nr - i, call,
-					NULL);
+			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call,
+					 NULL);
 	}
 	return i;
 }
@@ -121,8 +121,8 @@ cancel_go_on(struct tw_ctx *tw, const struct twheel_cancel *cancel,
  * tracepoint is on, all take the slow path.
  */
 static __always_inline unsigned int
-cancel_fill(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
+cancel_elements(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+		struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	bool any = tw->keys.used || trace_twheel_cancel_enabled();
@@ -135,10 +135,10 @@ cancel_fill(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 		place[i] = place_at(&tw->places, id_index(cancel[i].id));
 		prefetchw(place[i]);
 	}
-	i = any ? 0 : cancel_run(tw, cancel, user, nr, call, fetch ? place : NULL);
+	i = any ? 0 : cancel_fast(tw, cancel, user, nr, call, fetch ? place : NULL);
 	if (unlikely(i < nr))
-		i += cancel_go_on(tw, cancel + i, access_at(user, i, call->stride), nr - i, call,
-				  any);
+		i += cancel_rest(tw, cancel + i, access_at(user, i, call->stride), nr - i, call,
+				 any);
 	return i;
 }
 
@@ -159,7 +159,7 @@ int twheel_cancel_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 	twheel_lock(tw);
 	spin_lock(&tw->places.lock);
 	nr_before = tw->places.nr_taken;
-	i = cancel_fill(tw, cancel, user, nr, call);
+	i = cancel_elements(tw, cancel, user, nr, call);
 	spin_unlock(&tw->places.lock);
 	twheel_unlock(tw);
 	twheel_places_freed(tw, nr_before);

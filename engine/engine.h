@@ -26,7 +26,7 @@ struct twheel_call;
 #define PASS_STEP	64
 
 /* At most this many timeouts of a slot are searched for the first one to expire. */
-#define ALARM_LOOKS	32
+#define ALARM_SCAN_MAX	32
 
 /**
  * struct twheel_alarm - the hrtimer of a wheel
@@ -147,7 +147,7 @@ struct tw_ctx {
 static inline u64 timeout_due_by_ns(struct tw_ctx *tw, const struct twheel_timeout *t,
 				    u64 deadline_ns) __must_hold(&tw->lock)
 {
-	if (timeout_is_odd(t))
+	if (timeout_has_extra(t))
 		deadline_ns = slack_due_ns(&tw->clock, timeout_extra(t)->flags, deadline_ns);
 	return deadline_ns < tw->clock.never_ns ? deadline_ns : NEVER_NS;
 }
@@ -173,7 +173,7 @@ static inline u64 timeout_take_over(struct tw_ctx *tw, struct twheel_timeout *t)
 	if (likely(deadline_ns < tw->clock.never_ns && !words_are_there(&tw->words)))
 		return deadline_ns;
 	deadline_ns = timeout_deadline_ns(&tw->words, t);
-	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_ODD);
+	t->deadline_ns = deadline_ns | (t->deadline_ns & DEADLINE_EXTRA);
 	return timeout_due_by_ns(tw, t, deadline_ns);
 }
 
@@ -196,7 +196,7 @@ static __always_inline void alarm_need(struct tw_ctx *tw, u64 first_ns, unsigned
 {
 	tw->alarm.nr_new += nr;
 	if (unlikely(first_ns < tw->alarm.at_ns ||
-		     (tw->wheel.cascade_ns < tw->alarm.at_ns && tw->alarm.nr_new > ALARM_LOOKS)))
+		     (tw->wheel.cascade_ns < tw->alarm.at_ns && tw->alarm.nr_new > ALARM_SCAN_MAX)))
 		twheel_alarm_need(tw, first_ns);
 }
 

@@ -101,7 +101,7 @@ static noinline void expire_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64
 static bool slack_is_over(struct tw_ctx *tw, const struct twheel_timeout *t, u64 by_ns)
 	__must_hold(&tw->lock)
 {
-	return timeout_is_odd(t) && !timeout_is_periodic(t) &&
+	return timeout_has_extra(t) && !timeout_is_periodic(t) &&
 	       timeout_due_by_ns(tw, t, timeout_known_ns(t)) <= by_ns;
 }
 
@@ -242,7 +242,7 @@ void twheel_period_begin(struct tw_ctx *tw, struct twheel_timeout *t) __must_hol
 
 	x->count = 0;
 	x->deliveries = periods_count(x->deliveries, 1);
-	t->deadline_ns = ns_add(from_ns, x->interval_ns) | DEADLINE_ODD;
+	t->deadline_ns = ns_add(from_ns, x->interval_ns) | DEADLINE_EXTRA;
 	timeout_begin_again(t);
 	due_ns = timeout_due_ns(tw, t);
 	if (due_ns == NEVER_NS) {

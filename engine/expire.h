@@ -16,7 +16,7 @@ struct tw_ctx;
  * @first: the oldest event
  * @end: the end of the list; @end.pprev leads to it
  * @nr_unread: length of the list; read without the lock by any thread
- * @nr_untold: events that were added, and the end of DRAIN, for which waiters have yet to be woken
+ * @nr_to_wake: events that were added, and the end of DRAIN, for which waiters have yet to be woken
  * @armed: see struct twheel_info, as are the following
  * @expirations: expirations so far
  * @delivered: events read
@@ -37,7 +37,7 @@ struct twheel_events {
 	struct twheel_link *first;
 	struct twheel_link end;
 	u32 nr_unread;
-	u32 nr_untold;
+	u32 nr_to_wake;
 	u64 armed;
 	u64 expirations;
 	u64 delivered;
@@ -80,7 +80,7 @@ static __always_inline void events_append(struct twheel_events *events, struct t
 	last->next = &events->end;
 	events->end.pprev = &last->next;
 	WRITE_ONCE(events->nr_unread, events->nr_unread + nr);
-	events->nr_untold += nr;
+	events->nr_to_wake += nr;
 }
 
 /* Turn a timeout that is PENDING and in no list into an event. */

@@ -49,7 +49,7 @@ void twheel_wake_for_room(struct tw_ctx *tw)
 }
 
 /* Slow path of timeout_pend().  An overdue timeout becomes an event at once, not at a tick. */
-u64 twheel_pend_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock)
+u64 twheel_pend_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock)
 {
 	u64 deadline_ns = timeout_known_ns(t), due_ns;
 
@@ -103,14 +103,14 @@ void twheel_unlock_inbox(struct tw_ctx *tw)
 		u32 nr;
 
 		twheel_inbox_empty(tw);
-		nr = tw->events.nr_untold;
-		tw->events.nr_untold = 0;
+		nr = tw->events.nr_to_wake;
+		tw->events.nr_to_wake = 0;
 		spin_unlock(&tw->lock);
 		if (!IS_ENABLED(CONFIG_SMP))
 			local_bh_enable();
 		if (nr)
 			twheel_wake_for_events(tw, nr);
-		/* For the reason in unlock_and_look(). */
+		/* For the reason in unlock_and_recheck(). */
 		smp_mb();
 	}
 	unlock_end();

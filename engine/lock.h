@@ -16,7 +16,7 @@ void twheel_wake_for_events(struct tw_ctx *tw, unsigned int nr);
 void twheel_wake_for_room(struct tw_ctx *tw);
 void twheel_inbox_empty(struct tw_ctx *tw) __must_hold(&tw->lock);
 void twheel_unlock_inbox(struct tw_ctx *tw);
-u64 twheel_pend_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock);
+u64 twheel_pend_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock);
 
 /* Without SMP, a spinlock only disables preemption and is always free: disable softirqs as well. */
 static __always_inline bool twheel_trylock(struct tw_ctx *tw)
@@ -59,7 +59,7 @@ static __always_inline void unlock_end(void)
 		preempt_enable();
 }
 
-static __always_inline void unlock_and_look(struct tw_ctx *tw)
+static __always_inline void unlock_and_recheck(struct tw_ctx *tw)
 	__releases(&tw->lock)
 {
 	spin_unlock(&tw->lock);
@@ -81,7 +81,7 @@ static __always_inline void twheel_unlock_quietly(struct tw_ctx *tw)
 	__releases(&tw->lock)
 {
 	unlock_begin();
-	unlock_and_look(tw);
+	unlock_and_recheck(tw);
 	unlock_end();
 }
 
@@ -89,11 +89,11 @@ static __always_inline void twheel_unlock_quietly(struct tw_ctx *tw)
 static __always_inline void twheel_unlock(struct tw_ctx *tw)
 	__releases(&tw->lock)
 {
-	u32 nr = tw->events.nr_untold;
+	u32 nr = tw->events.nr_to_wake;
 
-	tw->events.nr_untold = 0;
+	tw->events.nr_to_wake = 0;
 	unlock_begin();
-	unlock_and_look(tw);
+	unlock_and_recheck(tw);
 	if (unlikely(nr)) {
 		twheel_syncpoint(SYNC_EVENTS_ADDED);
 		twheel_wake_for_events(tw, nr);
@@ -141,7 +141,7 @@ static __always_inline u64 timeout_pend(struct tw_ctx *tw, struct twheel_timeout
 	 * Slow path: the deadline has passed or never comes, or the timeout has a period or slack.
 	 */
 	if (unlikely(due_ns <= passed_ns || due_ns >= tw->clock.never_ns))
-		return twheel_pend_odd(tw, t, passed_ns);
+		return twheel_pend_slow(tw, t, passed_ns);
 	twheel_wheel_insert(&tw->wheel, &t->link, due_ns);
 	return due_ns;
 }

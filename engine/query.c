@@ -43,7 +43,7 @@ static bool status_count_periods(struct tw_ctx *tw, const struct twheel_timeout 
 }
 
 /* Fill in the slack, and the period if there is one. */
-static void status_tell_extra(const struct twheel_timeout *t, struct twheel_status *status)
+static void status_add_extra(const struct twheel_timeout *t, struct twheel_status *status)
 {
 	const struct twheel_extra *x = timeout_extra(t);
 
@@ -79,8 +79,8 @@ static void timeout_status(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_
 		.slack_ticks	= 0,
 		.reserved	= 0,
 	};
-	if (timeout_is_odd(t))
-		status_tell_extra(t, status);
+	if (timeout_has_extra(t))
+		status_add_extra(t, status);
 	if (timeout_is_unread(t)) {
 		status->state = timeout_is_drained(t) ? TWHEEL_STATE_DRAINED :
 							TWHEEL_STATE_EXPIRED;
@@ -164,7 +164,7 @@ int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status,
  * Add the timeouts of a page: next_expiry_ns becomes the time when the first one is due, and
  * pending counts those that wait for a period and also have an unread event.
  */
-static void page_look(struct tw_ctx *tw, const struct twheel_page *page, struct twheel_info *info)
+static void page_scan(struct tw_ctx *tw, const struct twheel_page *page, struct twheel_info *info)
 	__must_hold(&tw->lock)
 {
 	u32 i;
@@ -190,7 +190,7 @@ static void page_look(struct tw_ctx *tw, const struct twheel_page *page, struct 
 }
 
 /* Scan all places: 0, or -EINTR by a fatal signal. */
-static int places_look(struct tw_ctx *tw, struct twheel_info *info)
+static int places_scan(struct tw_ctx *tw, struct twheel_info *info)
 {
 	struct twheel_page *page;
 	u32 nr;
@@ -200,7 +200,7 @@ static int places_look(struct tw_ctx *tw, struct twheel_info *info)
 		twheel_lock(tw);
 		page = pages_at(&tw->places.pages, nr);
 		if (page)
-			page_look(tw, page, info);
+			page_scan(tw, page, info);
 		twheel_unlock(tw);
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -275,7 +275,7 @@ static void info_counters(struct tw_ctx *tw, struct twheel_info *info) __must_ho
 	/* G3 exactly one outcome: a timeout that was armed and has not ended is live. */
 	info->live = events->armed - events->completed - events->cancelled - events->revoked -
 		     events->drained;
-	/* Some events that page_look() counted may have been read since. */
+	/* Some events that page_scan() counted may have been read since. */
 	info->pending = info->live - info->unread + min(info->pending, info->unread);
 	/* at_ns is 0 if the clock is virtual, or if the wheel has not started. */
 	info->alarm_ns = tw->alarm.at_ns ?: TWHEEL_NO_EXPIRY;
@@ -301,7 +301,7 @@ int twheel_get_info(struct tw_ctx *tw, struct twheel_info *info)
 	info->max_pending_limit = READ_ONCE(twheel_max_pending_limit);
 	info->max_vector = TWHEEL_MAX_VECTOR;
 	if (walk)
-		err = places_look(tw, info);
+		err = places_scan(tw, info);
 	if (!err)
 		err = info_configuration(tw, info);
 	if (err)

@@ -92,7 +92,7 @@ static bool event_copy(const struct twheel_event *event, u32 size, struct iov_it
 }
 
 /* Slow path: copy out and take the oldest event, of any kind; false if it faults. */
-static noinline bool read_any(struct tw_ctx *tw, struct iov_iter *to, u32 size)
+static noinline bool read_slow(struct tw_ctx *tw, struct iov_iter *to, u32 size)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = link_timeout(tw->events.first);
@@ -175,7 +175,7 @@ static noinline unsigned int read_expired_keyed(struct tw_ctx *tw, struct iov_it
  */
 int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned int nr)
 {
-	bool usual = size == sizeof(struct twheel_event) && iter_is_ubuf(to) &&
+	bool fast = size == sizeof(struct twheel_event) && iter_is_ubuf(to) &&
 		     !trace_twheel_read_enabled();
 	unsigned int i = 0;
 	bool faulted = false;
@@ -185,13 +185,13 @@ int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned 
 	spin_lock(&tw->places.lock);
 	nr_before = tw->places.nr_taken;
 	while (i < nr && tw->events.first != &tw->events.end) {
-		if (likely(usual)) {
+		if (likely(fast)) {
 			i += tw->keys.used ? read_expired_keyed(tw, to, nr - i) :
 					     read_expired(tw, to, nr - i, false);
 			if (i == nr || tw->events.first == &tw->events.end)
 				break;
 		}
-		faulted = !read_any(tw, to, size);
+		faulted = !read_slow(tw, to, size);
 		if (faulted)
 			break;
 		i++;

@@ -81,8 +81,8 @@ static inline int rearm_provide(struct tw_ctx *tw, const struct rearming *rearmi
  * Does an element and copies its result out, unless @user is NULL.  False if that faults, or if the
  * element needs memory.
  */
-typedef bool (*rearm_entry_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
-			       struct twheel_arm __user *user, struct rearming *rearming);
+typedef bool (*rearm_element_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
+				 struct twheel_arm __user *user, struct rearming *rearming);
 
 /* Release the lock.  A poller may have seen the wheel full while places were taken. */
 static __always_inline void rearm_unlock(struct tw_ctx *tw, const struct rearming *rearming)
@@ -94,9 +94,9 @@ static __always_inline void rearm_unlock(struct tw_ctx *tw, const struct rearmin
 }
 
 /* Does elements, until one faults or needs memory; returns how many. */
-typedef unsigned int (*rearm_fill_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
-				      struct twheel_arm __user *user, unsigned int nr,
-				      struct rearming *rearming);
+typedef unsigned int (*rearm_elements_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
+					  struct twheel_arm __user *user, unsigned int nr,
+					  struct rearming *rearming);
 
 /*
  * Do up to @nr elements under the lock, by @fill.  Returns how many are done.  If none is: -EFAULT,
@@ -105,7 +105,7 @@ typedef unsigned int (*rearm_fill_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
  */
 static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 				       unsigned int nr, struct twheel_call *call,
-				       rearm_fill_fn fill)
+				       rearm_elements_fn fill)
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
 	int err = 0;
@@ -162,9 +162,9 @@ static noinline int rearm_verdict(struct tw_ctx *tw, struct twheel_arm *arm,
 				  struct twheel_timeout *t, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
-	u64 deadline_ns = life_deadline_ns(arm->expires_ns, arm->flags, rearming->now_ns);
+	u64 deadline_ns = arm_deadline_ns(arm->expires_ns, arm->flags, rearming->now_ns);
 
-	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra))
+	if (arm_needs_extra(arm) && !READ_ONCE(timeout_page(t)->extra))
 		return rearm_needs(rearming, NEEDS_EXTRA, timeout_index(t));
 	arm->was_deadline_ns = rearm_was_deadline_ns(tw, t);
 	if (arm->flags & TWHEEL_ARM_ONLY_LATER && deadline_ns <= arm->was_deadline_ns)
@@ -192,7 +192,7 @@ static noinline void rearm_do(struct tw_ctx *tw, struct twheel_timeout *t,
 		twheel_link_del(&t->link);
 	}
 	timeout_begin_again(t);
-	life_begin(&tw->clock, t, arm, now_ns);
+	timeout_schedule(&tw->clock, t, arm, now_ns);
 	trace_twheel_move(tw, t, arm->was_deadline_ns, was_unread);
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
@@ -201,11 +201,11 @@ static noinline void rearm_do(struct tw_ctx *tw, struct twheel_timeout *t,
 }
 
 /* Find the timeout of an element, and its result: as rearm_verdict(), or another errno. */
-static int rearm_look(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
+static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
 		      struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
-	int err = life_check(arm, ARM_ONLY, tw->clock.settable);
+	int err = arm_check(arm, ARM_ONLY, tw->clock.settable);
 
 	if (err)
 		return err;
@@ -214,16 +214,16 @@ static int rearm_look(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming
 	return *t ? rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
 }
 
-/* Do an element in the slow path: a rearm_entry_fn. */
-static bool rearm_any(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-		      struct rearming *rearming)
+/* Do an element in the slow path: a rearm_element_fn. */
+static bool rearm_slow(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+		       struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = NULL;
-	int result = rearm_look(tw, arm, rearming, &t);
+	int result = rearm_find(tw, arm, rearming, &t);
 
 	rearming->result = result;
-	if (rearming->needs || (user && !access_tell_locked(result, &user->result)))
+	if (rearming->needs || (user && !access_put_result_locked(result, &user->result)))
 		return false;
 	if (result > 0) {
 		rearm_do(tw, t, arm, rearming);
@@ -233,7 +233,7 @@ static bool rearm_any(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_a
 }
 
 /* Whether all elements take the slow path. */
-static bool rearm_is_any(const struct twheel_call *call)
+static bool rearm_is_slow(const struct twheel_call *call)
 {
 	return call->by_key || trace_twheel_move_enabled();
 }
@@ -248,16 +248,16 @@ static noinline u64 rearm_from_ns(struct tw_ctx *tw, struct rearming *rearming)
 	if (unlikely(!control_is_started(&tw->control)))
 		return NEVER_NS;
 	rearming->now_ns = call_now_ns(tw, rearming->call);
-	return rearm_is_any(rearming->call) ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
+	return rearm_is_slow(rearming->call) ? NEVER_NS : passed_ns(tw, rearming->now_ns) + 1;
 }
 
 /*
  * The fast path: re-arm plain timeouts that pend for deadlines from @from_ns on, up to an element
  * that faults or needs the slow path; returns how many.
  */
-static __always_inline unsigned int rearm_run(struct tw_ctx *tw, const struct twheel_arm *arm,
-					      struct twheel_arm __user *user, unsigned int nr,
-					      u64 from_ns, struct rearming *rearming)
+static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct twheel_arm *arm,
+					       struct twheel_arm __user *user, unsigned int nr,
+					       u64 from_ns, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u64 now_ns = rearming->now_ns, never_ns = tw->clock.never_ns, first_ns = NEVER_NS;
@@ -268,15 +268,15 @@ static __always_inline unsigned int rearm_run(struct tw_ctx *tw, const struct tw
 	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
-		u64 deadline_ns = life_plain_ns(&tw->clock, arm, now_ns);
+		u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
 		struct twheel_timeout *t;
 
 		if (unlikely(deadline_ns < from_ns || deadline_ns >= never_ns))
 			break;
 		t = place_at(&tw->places, id_index(arm->id));
-		if (unlikely(!place_has_pending(t, arm->id) || timeout_is_odd(t)))
+		if (unlikely(!place_has_pending(t, arm->id) || timeout_has_extra(t)))
 			break;
-		if (unlikely(!access_tell(TWHEEL_WAS_PENDING, &user->result)))
+		if (unlikely(!access_put_result(TWHEEL_WAS_PENDING, &user->result)))
 			break;
 		if (unlikely(words))
 			word_begin(&tw->words, t, deadline_ns);
@@ -295,9 +295,9 @@ static __always_inline unsigned int rearm_run(struct tw_ctx *tw, const struct tw
 }
 
 /* Do the rest of a batch: the next element in the slow path. */
-static noinline unsigned int rearm_go_on(struct tw_ctx *tw, struct twheel_arm *arm,
-					 struct twheel_arm __user *user, unsigned int nr,
-					 u64 from_ns, struct rearming *rearming)
+static noinline unsigned int rearm_rest(struct tw_ctx *tw, struct twheel_arm *arm,
+					struct twheel_arm __user *user, unsigned int nr,
+					u64 from_ns, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u32 stride = rearming->call->stride;
@@ -305,33 +305,33 @@ static noinline unsigned int rearm_go_on(struct tw_ctx *tw, struct twheel_arm *a
 
 	if (!rearming->now_ns)
 		from_ns = rearm_from_ns(tw, rearming);
-	while (i < nr && rearm_any(tw, arm + i, access_at(user, i, stride), rearming)) {
+	while (i < nr && rearm_slow(tw, arm + i, access_at(user, i, stride), rearming)) {
 		rearming->refused = 0;
 		i++;
 		if (from_ns != NEVER_NS)
-			i += rearm_run(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
-				       rearming);
+			i += rearm_fast(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
+					rearming);
 	}
 	return i;
 }
 
-/* Do the elements of a REARM: a rearm_fill_fn. */
-static unsigned int rearm_fill(struct tw_ctx *tw, struct twheel_arm *arm,
-			       struct twheel_arm __user *user, unsigned int nr,
-			       struct rearming *rearming)
+/* Do the elements of a REARM: a rearm_elements_fn. */
+static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
+				   struct twheel_arm __user *user, unsigned int nr,
+				   struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u64 from_ns = certain_ns(tw);
 	unsigned int i = 0;
 
 	if (from_ns == NEVER_NS || !(arm->flags & TWHEEL_ARM_ABSOLUTE) ||
-	    rearm_is_any(rearming->call))
+	    rearm_is_slow(rearming->call))
 		from_ns = rearm_from_ns(tw, rearming);
 	if (likely(from_ns != NEVER_NS))
-		i = rearm_run(tw, arm, user, nr, from_ns, rearming);
+		i = rearm_fast(tw, arm, user, nr, from_ns, rearming);
 	if (unlikely(i < nr))
-		i += rearm_go_on(tw, arm + i, access_at(user, i, rearming->call->stride), nr - i,
-				 from_ns, rearming);
+		i += rearm_rest(tw, arm + i, access_at(user, i, rearming->call->stride), nr - i,
+				from_ns, rearming);
 	return i;
 }
 
@@ -339,8 +339,8 @@ static unsigned int rearm_fill(struct tw_ctx *tw, struct twheel_arm *arm,
  * Do an element that the device has, by @entry: 0, or an errno as in the result of an element.  If
  * @nowait, refuse with -EAGAIN what would have to sleep.
  */
-static int rearm_alone(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait,
-		       rearm_entry_fn entry)
+static int rearm_single(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait,
+			rearm_element_fn entry)
 {
 	struct twheel_call call = { .by_key = by_key };
 	int err;
@@ -370,13 +370,13 @@ static int rearm_alone(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, b
 int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
-	return rearm_batch(tw, user, nr, call, rearm_fill);
+	return rearm_batch(tw, user, nr, call, rearm_elements);
 }
 
-/* Re-arm a timeout by its id or key; returns what rearm_alone() does. */
+/* Re-arm a timeout by its id or key; returns what rearm_single() does. */
 int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
-	return rearm_alone(tw, arm, by_key, nowait, rearm_any);
+	return rearm_single(tw, arm, by_key, nowait, rearm_slow);
 }
 
 /* ARM in a keyed wheel */
@@ -421,7 +421,7 @@ static int upsert_take(struct tw_ctx *tw, const struct twheel_arm *arm,
 
 	if (IS_ERR(t))
 		return t == ERR_PTR(-ENOMEM) ? rearm_needs(rearming, NEEDS_PAGE, 0) : PTR_ERR(t);
-	if (life_is_odd(arm) && !READ_ONCE(timeout_page(t)->extra))
+	if (arm_needs_extra(arm) && !READ_ONCE(timeout_page(t)->extra))
 		err = rearm_needs(rearming, NEEDS_EXTRA, timeout_index(t));
 	else if (t != before)
 		err = twheel_key_take(tw, t, arm->user_data);
@@ -434,11 +434,11 @@ static int upsert_take(struct tw_ctx *tw, const struct twheel_arm *arm,
 }
 
 /* Find the result of an element, and take what it needs: enum twheel_verdict, or an errno. */
-static int upsert_look(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
+static int upsert_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
 		       struct twheel_timeout **t)
 	__must_hold(&tw->lock)
 {
-	int err = life_check(arm, ARM_IF | ARM_ONLY, tw->clock.settable);
+	int err = arm_check(arm, ARM_IF | ARM_ONLY, tw->clock.settable);
 
 	arm->was_deadline_ns = 0;
 	if (err)
@@ -452,7 +452,7 @@ static int upsert_look(struct tw_ctx *tw, struct twheel_arm *arm, struct rearmin
 	return rearm_verdict(tw, arm, *t, rearming);
 }
 
-/* Do an element, for which upsert_look() has returned @result. */
+/* Do an element, for which upsert_find() has returned @result. */
 static void upsert_do(struct tw_ctx *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
 		      int result, struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -462,7 +462,7 @@ static void upsert_do(struct tw_ctx *tw, struct twheel_timeout *t, const struct 
 		rearm_do(tw, t, arm, rearming);
 		return;
 	}
-	life_begin(&tw->clock, t, arm, rearming->now_ns);
+	timeout_schedule(&tw->clock, t, arm, rearming->now_ns);
 	t->user_data = arm->user_data;
 	if (words_are_there(&tw->words))
 		word_begin(&tw->words, t, timeout_known_ns(t));
@@ -473,48 +473,48 @@ static void upsert_do(struct tw_ctx *tw, struct twheel_timeout *t, const struct 
 				 timeout_pend(tw, t, passed_ns(tw, rearming->now_ns)));
 }
 
-static bool upsert_tell(struct twheel_arm __user *user, u64 id, int result, u64 was_deadline_ns)
+static bool upsert_copy_out(struct twheel_arm __user *user, u64 id, int result, u64 was_deadline_ns)
 {
-	bool told;
+	bool copied;
 
 	if (!access_open_locked(user, sizeof(*user)))
 		return false;
-	told = access_put(id, &user->id) &&
+	copied = access_put(id, &user->id) &&
 	       access_put(was_deadline_ns, &user->was_deadline_ns) &&
-	       access_tell(result, &user->result);
+	       access_put_result(result, &user->result);
 	access_close_locked();
-	return told;
+	return copied;
 }
 
-/* Copy the result of an element out, and do it: a rearm_entry_fn. */
-static bool upsert_entry(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-			 struct rearming *rearming)
+/* Copy the result of an element out, and do it: a rearm_element_fn. */
+static bool upsert_element(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
+			   struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = NULL;
-	int result = upsert_look(tw, arm, rearming, &t);
-	bool told;
+	int result = upsert_find(tw, arm, rearming, &t);
+	bool copied;
 
 	rearming->result = result;
 	if (rearming->needs)
 		return false;
-	told = !user || upsert_tell(user, result > 0 ? timeout_id(t) : 0, result,
-				    result > 0 ? arm->was_deadline_ns : 0);
-	if (told && result > 0) {
+	copied = !user || upsert_copy_out(user, result > 0 ? timeout_id(t) : 0, result,
+					  result > 0 ? arm->was_deadline_ns : 0);
+	if (copied && result > 0) {
 		upsert_do(tw, t, arm, result, rearming);
 	} else if (result == TWHEEL_CREATED) {
 		/* G8: the user may have the id already. */
 		place_undo(tw, t, rearming);
-	} else if (told && result == -EAGAIN) {
+	} else if (copied && result == -EAGAIN) {
 		twheel_place_refused(tw);
 	}
-	return told;
+	return copied;
 }
 
-/* Do the elements of an ARM: a rearm_fill_fn. */
-static unsigned int upsert_fill(struct tw_ctx *tw, struct twheel_arm *arm,
-				struct twheel_arm __user *user, unsigned int nr,
-				struct rearming *rearming)
+/* Do the elements of an ARM: a rearm_elements_fn. */
+static unsigned int upsert_elements(struct tw_ctx *tw, struct twheel_arm *arm,
+				    struct twheel_arm __user *user, unsigned int nr,
+				    struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	u32 stride = rearming->call->stride;
@@ -522,7 +522,7 @@ static unsigned int upsert_fill(struct tw_ctx *tw, struct twheel_arm *arm,
 
 	rearming->now_ns = call_now_ns(tw, rearming->call);
 	for (i = 0; i < nr; i++) {
-		if (!upsert_entry(tw, arm + i, access_at(user, i, stride), rearming))
+		if (!upsert_element(tw, arm + i, access_at(user, i, stride), rearming))
 			break;
 		rearming->refused = 0;
 	}
@@ -533,11 +533,11 @@ static unsigned int upsert_fill(struct tw_ctx *tw, struct twheel_arm *arm,
 int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	return rearm_batch(tw, user, nr, call, upsert_fill);
+	return rearm_batch(tw, user, nr, call, upsert_elements);
 }
 
-/* Arm a timeout in a keyed wheel; returns what rearm_alone() does. */
+/* Arm a timeout in a keyed wheel; returns what rearm_single() does. */
 int twheel_upsert_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 {
-	return rearm_alone(tw, arm, true, nowait, upsert_entry);
+	return rearm_single(tw, arm, true, nowait, upsert_element);
 }

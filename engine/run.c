@@ -133,11 +133,11 @@ static unsigned int drain_step(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	u64 now_ns = passed_ns(tw, clock_now(&tw->clock));
-	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), looked = PASS_STEP - left;
+	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), scanned = PASS_STEP - left;
 	enum twheel_counter by = counter_of_pass();
 	bool more = true;
 
-	tw->nr_ahead += looked + looked / 2;
+	tw->nr_ahead += scanned + scanned / 2;
 	if (left && unlikely(tw->drains)) {
 		left = drain_step(tw, now_ns, left);
 		more = !left;
@@ -148,13 +148,13 @@ static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 			 * finds all events in the list.  Test: litmus drained_read, drained_poll
 			 */
 			smp_store_release(&tw->control.drained, true);
-			tw->events.nr_untold++;
+			tw->events.nr_to_wake++;
 		}
 	} else if (left) {
 		more = slots_empty_ahead(tw, left);
 	}
 	counter_add(by, 1);
-	trace_twheel_pass(tw, by, now_ns, looked, more);
+	trace_twheel_pass(tw, by, now_ns, scanned, more);
 	return more;
 }
 
@@ -164,9 +164,9 @@ static bool pass_step_locked(struct tw_ctx *tw)
 	bool more;
 
 	twheel_lock(tw);
-	nr_before = tw->events.nr_untold;
+	nr_before = tw->events.nr_to_wake;
 	more = pass_step(tw) || !twheel_alarm_set(tw, NULL);
-	if (!more || tw->events.nr_untold == nr_before || tw->events.nr_untold >= WAKE_EVERY)
+	if (!more || tw->events.nr_to_wake == nr_before || tw->events.nr_to_wake >= WAKE_EVERY)
 		twheel_unlock(tw);
 	else
 		twheel_unlock_quietly(tw);
@@ -449,7 +449,7 @@ int twheel_drain(struct tw_ctx *tw)
 			 * Test: litmus drained_empty
 			 */
 			smp_store_release(&tw->control.drained, true);
-			tw->events.nr_untold++;
+			tw->events.nr_to_wake++;
 		}
 		twheel_unlock(tw);
 	}

@@ -3,9 +3,9 @@
  * Sync points: places between two steps whose order matters, where a test can hold a thread while
  * other threads go on
  *
- * They exist only if the module is built with TWHEEL_SYNCPOINTS=1, as for the kernels that tests are
- * debugged on; in any other build twheel_syncpoint() is empty.  A sync point may be open under any
- * lock and in any context but hard interrupts.
+ * They exist only if the module is built with TWHEEL_SYNCPOINTS=1, as for the kernels that tests
+ * are debugged on; in any other build twheel_syncpoint() is empty.  A sync point may be open under
+ * any lock and in any context but hard interrupts.
  *
  * The step that must come first stands before its sync point, and the other step after it.  If a
  * change swaps the two, the test that holds a thread there sees what the swap breaks.

@@ -152,7 +152,7 @@ static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags,
  * Return 0 or -EINVAL.  Of the flags above, an element may have @conditions.  If the clock is
  * @settable, the deadline has to be absolute: a relative one would move when the clock is set.
  */
-static inline int life_check(const struct twheel_arm *arm, u32 conditions, bool settable)
+static inline int arm_check(const struct twheel_arm *arm, u32 conditions, bool settable)
 {
 	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | conditions))
 		return -EINVAL;
@@ -167,13 +167,13 @@ static inline int life_check(const struct twheel_arm *arm, u32 conditions, bool 
 }
 
 /* Return whether the timeout needs a struct twheel_extra. */
-static inline bool life_is_odd(const struct twheel_arm *arm)
+static inline bool arm_needs_extra(const struct twheel_arm *arm)
 {
 	return arm->interval_ns | arm->slack_ticks;
 }
 
 /* The deadline of an element as an absolute time; saturates at the end of time. */
-static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_ns)
+static __always_inline u64 arm_deadline_ns(u64 expires_ns, u32 flags, u64 now_ns)
 {
 	if (flags & TWHEEL_ARM_ABSOLUTE)
 		return min(expires_ns, TWHEEL_TIME_NEVER);
@@ -185,8 +185,8 @@ static __always_inline u64 life_deadline_ns(u64 expires_ns, u32 flags, u64 now_n
  * period, slack or conditions, or if its deadline is relative and the clock was not read (@now_ns
  * is 0) or can be set.
  */
-static __always_inline u64 life_plain_ns(const struct twheel_clockwork *clock,
-					 const struct twheel_arm *arm, u64 now_ns)
+static __always_inline u64 arm_plain_ns(const struct twheel_clockwork *clock,
+					const struct twheel_arm *arm, u64 now_ns)
 {
 	if (unlikely(arm->interval_ns | arm->repeats | arm->slack_ticks))
 		return NEVER_NS;
@@ -201,12 +201,12 @@ static __always_inline u64 life_plain_ns(const struct twheel_clockwork *clock,
  * refresh table.  It holds the wheel's lock, or has taken the place for an ARM; and if the timeout
  * has a period or slack, it has provided the struct twheel_extra.
  */
-static inline void life_begin(const struct twheel_clockwork *clock, struct twheel_timeout *t,
-			      const struct twheel_arm *arm, u64 now_ns)
+static inline void timeout_schedule(const struct twheel_clockwork *clock, struct twheel_timeout *t,
+				    const struct twheel_arm *arm, u64 now_ns)
 {
-	u64 deadline_ns = life_deadline_ns(arm->expires_ns, arm->flags, now_ns);
+	u64 deadline_ns = arm_deadline_ns(arm->expires_ns, arm->flags, now_ns);
 
-	if (life_is_odd(arm)) {
+	if (arm_needs_extra(arm)) {
 		*timeout_extra(t) = (struct twheel_extra){
 			.interval_ns	= arm->interval_ns ? clamp(arm->interval_ns, clock->tick_ns,
 								   TWHEEL_TIME_NEVER) : 0,
@@ -216,7 +216,7 @@ static inline void life_begin(const struct twheel_clockwork *clock, struct twhee
 					  (arm->flags & TWHEEL_ARM_FIXED_DELAY ?
 					   EXTRA_FIXED_DELAY : 0),
 		};
-		deadline_ns |= DEADLINE_ODD;
+		deadline_ns |= DEADLINE_EXTRA;
 	}
 	t->deadline_ns = deadline_ns;
 }

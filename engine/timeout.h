@@ -37,7 +37,7 @@
  * The timeout has a period or slack, and so a struct twheel_extra.  With this bit a deadline is
  * later than all times, so one comparison checks both.
  */
-#define DEADLINE_ODD	BIT_ULL(63)
+#define DEADLINE_EXTRA	BIT_ULL(63)
 
 /* The event is flagged as drained. */
 #define FIRED_DRAINED	BIT_ULL(63)
@@ -49,7 +49,7 @@
  *	that of the ARM that has taken them.  In a keyed wheel, @link.pprev of a place that was in
  *	use points to the pointer to it in the page's chain, under &tw_ctx.lock as well.
  * @node: @link.next of a timeout that ARM has put into the inbox
- * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_ODD.  The slot
+ * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_EXTRA.  The slot
  *	that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or that
  *	had yet to expire when DRAIN came.
  * @user_data: as armed
@@ -135,9 +135,9 @@ static __always_inline bool timeout_is_live(const struct twheel_timeout *t)
 	return t->word & STATE_MASK;
 }
 
-static __always_inline bool timeout_is_odd(const struct twheel_timeout *t)
+static __always_inline bool timeout_has_extra(const struct twheel_timeout *t)
 {
-	return t->deadline_ns & DEADLINE_ODD;
+	return t->deadline_ns & DEADLINE_EXTRA;
 }
 
 static __always_inline bool timeout_is_drained(const struct twheel_timeout *t)
@@ -148,7 +148,7 @@ static __always_inline bool timeout_is_drained(const struct twheel_timeout *t)
 /* The deadline that the engine knows: the refresh table may have a later one. */
 static __always_inline u64 timeout_known_ns(const struct twheel_timeout *t)
 {
-	return t->deadline_ns & ~DEADLINE_ODD;
+	return t->deadline_ns & ~DEADLINE_EXTRA;
 }
 
 static __always_inline u64 timeout_id(const struct twheel_timeout *t)
@@ -181,7 +181,7 @@ static __always_inline struct twheel_extra *timeout_extra(const struct twheel_ti
 
 static __always_inline bool timeout_is_periodic(const struct twheel_timeout *t)
 {
-	return timeout_is_odd(t) && timeout_extra(t)->interval_ns;
+	return timeout_has_extra(t) && timeout_extra(t)->interval_ns;
 }
 
 static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *link)

@@ -72,7 +72,7 @@ TRACE_EVENT(twheel_arm,
 	),
 	TP_fast_assign(
 		TIMEOUT_ASSIGN(timeout_id(t), t->user_data, timeout_known_ns(t));
-		__entry->interval_ns = timeout_is_odd(t) ? timeout_extra(t)->interval_ns : 0;
+		__entry->interval_ns = timeout_has_extra(t) ? timeout_extra(t)->interval_ns : 0;
 	),
 	TP_printk(TIMEOUT_FORMAT " interval_ns=%llu",
 		  TIMEOUT_VALUES, __entry->interval_ns)
@@ -91,7 +91,7 @@ TRACE_EVENT(twheel_move,
 	),
 	TP_fast_assign(
 		TIMEOUT_ASSIGN(timeout_id(t), t->user_data, timeout_known_ns(t));
-		__entry->interval_ns = timeout_is_odd(t) ? timeout_extra(t)->interval_ns : 0;
+		__entry->interval_ns = timeout_has_extra(t) ? timeout_extra(t)->interval_ns : 0;
 		__entry->was_deadline_ns = was_deadline_ns;
 		__entry->was_unread = was_unread;
 	),

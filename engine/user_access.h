@@ -8,7 +8,7 @@
  *	access_open()	begin; false if the memory is not the user's
  *	access_get()	read a member of 64 bits; false if it faults
  *	access_put()	write a member of 64 bits; false if a fault would have to be served
- *			access_put_half() one of 32 bits, access_tell() a result
+ *			access_put_half() one of 32 bits, access_put_result() a result
  *	access_close()	end
  *
  * In between the kernel may access user memory, and may call no function.  Checks of RCU and of
@@ -93,7 +93,7 @@ fault:
 #endif
 
 /* Tell a result: enum twheel_verdict, or a negative errno. */
-static __always_inline bool access_tell(s32 result, s32 __user *to)
+static __always_inline bool access_put_result(s32 result, s32 __user *to)
 {
 	return access_put_half(result, (u32 __user *)to);
 }
@@ -119,14 +119,14 @@ static __always_inline void access_close_locked(void)
 }
 
 /* Tell a result under a lock; false if that faults. */
-static inline bool access_tell_locked(s32 result, s32 __user *to)
+static inline bool access_put_result_locked(s32 result, s32 __user *to)
 {
-	bool told;
+	bool copied;
 
 	pagefault_disable();
-	told = !put_user(result, to);
+	copied = !put_user(result, to);
 	pagefault_enable();
-	return told;
+	return copied;
 }
 
 /*

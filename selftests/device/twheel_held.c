@@ -375,7 +375,7 @@ struct arm_call {
 	int ret;
 };
 
-static void *arm_run(void *arg)
+static void *arm_fast(void *arg)
 {
 	struct arm_call *call = arg;
 
@@ -404,7 +404,7 @@ TEST_F(holding, arm_whose_vector_cannot_be_written_any_more_says_efault)
 		.size = sizeof(*call.vector), .entry_size = sizeof(arms[0]), .nr = BATCH,
 		.entries = (uintptr_t)at,
 	};
-	ASSERT_EQ(0, pthread_create(&thread, NULL, arm_run, &call));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, arm_fast, &call));
 	ASSERT_EQ(0, held_wait(&self->memory));
 	ASSERT_EQ(0, mprotect(call.vector, self->memory.page, PROT_READ));
 	ASSERT_EQ(0, mprotect(self->memory.edge, self->memory.page, PROT_NONE));

@@ -48,7 +48,7 @@ byte due[NR];
 bool lock;
 bool draining, drains, drained;
 byte rcu;		/* threads in an RCU section that DRAIN has to wait for */
-byte nr_untold;
+byte nr_to_wake;
 byte at_ns = NEVER;	/* alarm.at_ns */
 bool queued;		/* the hrtimer is */
 byte expires = NEVER;	/* when it rings then */
@@ -71,7 +71,7 @@ inline event_add(i)
 {
 	assert(where[i] != UNREAD && where[i] != READ && !drained);
 	where[i] = UNREAD;
-	nr_untold++
+	nr_to_wake++
 }
 
 inline alarm_begin(ns)
@@ -126,7 +126,7 @@ inline pass_step(more)
 			more = false;
 			drains = false;
 			drained = true;
-			nr_untold++;
+			nr_to_wake++;
 			break
 		od
 	:: i_ < NR && drains -> more = true
@@ -259,7 +259,7 @@ inline twheel_unlock_inbox(got, nr2)
 		}
 		if
 		:: got ->
-			d_step { nr2 = nr_untold; nr_untold = 0; lock = false; got = false }
+			d_step { nr2 = nr_to_wake; nr_to_wake = 0; lock = false; got = false }
 			twheel_wake_for_events(nr2)
 		:: else -> break
 		fi
@@ -285,10 +285,10 @@ inline twheel_unlock_quietly(got, nr2)
 inline twheel_unlock(got, nr, nr2)
 {
 #ifdef BREAK_LOOK_FIRST
-	d_step { nr = nr_untold; nr_untold = 0 }
+	d_step { nr = nr_to_wake; nr_to_wake = 0 }
 	twheel_unlock_quietly(got, nr2);
 #else
-	d_step { nr = nr_untold; nr_untold = 0; lock = false }
+	d_step { nr = nr_to_wake; nr_to_wake = 0; lock = false }
 	twheel_unlock_inbox(got, nr2);
 #endif
 	twheel_wake_for_events(nr)

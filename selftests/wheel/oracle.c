@@ -296,7 +296,7 @@ static void need_alarm(struct rig *r, u64 key_ns)
 {
 	u64 at_ns = key_ns;
 
-	if (++r->nr_new > ALARM_LOOKS)
+	if (++r->nr_new > ALARM_SCAN_MAX)
 		at_ns = min(at_ns, max(r->w.cascade_ns, r->w.base_ns + 1));
 	if (at_ns < r->alarm_ns)
 		r->alarm_ns = min(r->alarm_ns, edge_after(r, at_ns));
@@ -612,14 +612,14 @@ static u64 first_in_slot(struct rig *r, u32 l, struct twheel_link **slot, unsign
 			continue;
 		}
 		first_ns = min(first_ns, key_ns < end_ns ? key_ns : begin_ns);
-		if (++looks > ALARM_LOOKS)
+		if (++looks > ALARM_SCAN_MAX)
 			return l ? max(ahead_ns(r, l, begin_ns), w->base_ns + 1) :
 				   begin_ns;
 	}
 	return first_ns;
 }
 
-/* As level_look_ns() there. */
+/* As level_check_ns() there. */
 static u64 look_ns(const struct rig *r, u32 l)
 {
 	u64 begin_ns = r->w.level[l].begin_ns;

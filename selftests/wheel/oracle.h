@@ -21,7 +21,7 @@
 
 /* As the engine has them. */
 #define PASS_STEP	64
-#define ALARM_LOOKS	32
+#define ALARM_SCAN_MAX	32
 
 #define NR_SHAPES	13
 #define NR_STARTS	6

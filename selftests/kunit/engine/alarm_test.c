@@ -158,7 +158,7 @@ static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit
 	unsigned int i;
 
 	alarms_begin(tw);
-	for (i = 0; i < ALARM_LOOKS; i++) {
+	for (i = 0; i < ALARM_SCAN_MAX; i++) {
 		arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS });
 		KUNIT_ASSERT_EQ(test, tw->alarm.at_ns, START_NS + 100 * TICK_NS);
 	}

@@ -312,7 +312,7 @@ static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *te
 		KUNIT_EXPECT_EQ(test, t->user_data, (u64)i);
 		KUNIT_EXPECT_EQ(test, timeout_known_ns(t), i == 8 || i == 11 ? TWHEEL_TIME_NEVER :
 				START_NS + (10 + i) * TICK_NS);
-		KUNIT_EXPECT_EQ(test, timeout_is_odd(t), !!(i & 6));
+		KUNIT_EXPECT_EQ(test, timeout_has_extra(t), !!(i & 6));
 	}
 }
 

@@ -263,7 +263,7 @@ static void audit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, audit_list(test, &tw->events.first, &tw->events.end, STATE_UNREAD),
 			census.unread);
 	KUNIT_EXPECT_TRUE(test, llist_empty(&tw->inbox));
-	KUNIT_EXPECT_EQ(test, tw->events.nr_untold, 0U);
+	KUNIT_EXPECT_EQ(test, tw->events.nr_to_wake, 0U);
 	KUNIT_EXPECT_EQ(test, places->nr_taken, census.pending + census.unread);
 	/* The module counts them, too; the wheel of the case is the only one. */
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_TIMEOUTS), (u64)places->nr_taken);

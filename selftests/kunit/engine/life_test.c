@@ -34,12 +34,12 @@ static void a_malformed_element_is_refused(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, life_check(&rows[i].arm, rows[i].conditions, false),
+		KUNIT_EXPECT_EQ_MSG(test, arm_check(&rows[i].arm, rows[i].conditions, false),
 				    rows[i].says, "row %u", i);
 	for (i = 0; i < 32; i++) {
 		unknown.flags = BIT(i);
 		if (!(unknown.flags & known))
-			KUNIT_EXPECT_EQ(test, life_check(&unknown, ARM_IF | ARM_ONLY, false),
+			KUNIT_EXPECT_EQ(test, arm_check(&unknown, ARM_IF | ARM_ONLY, false),
 					-EINVAL);
 	}
 }
@@ -48,10 +48,10 @@ static void a_relative_deadline_is_refused_if_the_clock_can_be_set(struct kunit 
 {
 	struct twheel_arm arm = { .interval_ns = 1 };
 
-	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, true), -EINVAL);
-	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, arm_check(&arm, 0, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, arm_check(&arm, 0, false), 0);
 	arm.flags = TWHEEL_ARM_ABSOLUTE;
-	KUNIT_EXPECT_EQ(test, life_check(&arm, 0, true), 0);
+	KUNIT_EXPECT_EQ(test, arm_check(&arm, 0, true), 0);
 }
 
 static void a_schedule_is_what_was_asked_for_within_bounds(struct kunit *test)
@@ -94,9 +94,9 @@ static void a_schedule_is_what_was_asked_for_within_bounds(struct kunit *test)
 		struct twheel_extra *x = timeout_extra(t);
 
 		*x = (struct twheel_extra){ .deliveries = 9, .count = 9 };
-		life_begin(&tw->clock, t, &rows[i].arm, now);
+		timeout_schedule(&tw->clock, t, &rows[i].arm, now);
 		KUNIT_EXPECT_EQ_MSG(test, timeout_known_ns(t), rows[i].deadline_ns, "row %u", i);
-		KUNIT_EXPECT_EQ_MSG(test, timeout_is_odd(t), odd, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, timeout_has_extra(t), odd, "row %u", i);
 		if (odd)
 			KUNIT_EXPECT_EQ_MSG(test, memcmp(x, &rows[i].extra, sizeof(*x)), 0,
 					    "row %u", i);

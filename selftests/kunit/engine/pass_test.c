@@ -100,10 +100,10 @@ static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct k
 	KUNIT_EXPECT_TRUE(test, pass_step_locked(tw));
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		KUNIT_EXPECT_EQ(test, tw->events.nr_untold, 0U);
+		KUNIT_EXPECT_EQ(test, tw->events.nr_to_wake, 0U);
 		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 	} else {
-		KUNIT_EXPECT_EQ(test, tw->events.nr_untold, (u32)PASS_STEP);
+		KUNIT_EXPECT_EQ(test, tw->events.nr_to_wake, (u32)PASS_STEP);
 		KUNIT_EXPECT_EQ(test, waiter.nr_woken, 0U);
 	}
 	waiter_leaves(tw, &waiter);

@@ -34,10 +34,10 @@ static void slack_does_not_lead_past_the_end_of_time(struct kunit *test)
 		KUNIT_EXPECT_GE(test, slack_due_ns(&tw->clock, flags, tw->clock.never_ns - 1),
 				tw->clock.never_ns - 1);
 		timeout_extra(t)->flags = flags;
-		t->deadline_ns = TWHEEL_TIME_NEVER | DEADLINE_ODD;
+		t->deadline_ns = TWHEEL_TIME_NEVER | DEADLINE_EXTRA;
 		twheel_lock(tw);
 		KUNIT_EXPECT_EQ(test, timeout_due_ns(tw, t), NEVER_NS);
-		t->deadline_ns = (tw->clock.never_ns - 1) | DEADLINE_ODD;
+		t->deadline_ns = (tw->clock.never_ns - 1) | DEADLINE_EXTRA;
 		/* Either the edge comes, or no expiry does. */
 		if (timeout_due_ns(tw, t) != NEVER_NS)
 			KUNIT_EXPECT_LT(test, timeout_due_ns(tw, t), tw->clock.never_ns);

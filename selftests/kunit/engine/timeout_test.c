@@ -65,10 +65,10 @@ static void a_deadline_of_a_slow_timeout_is_later_than_all_times(struct kunit *t
 	for (i = 0; i < ARRAY_SIZE(deadlines_ns); i++) {
 		struct twheel_timeout t = { .deadline_ns = deadlines_ns[i] };
 
-		KUNIT_EXPECT_FALSE(test, timeout_is_odd(&t));
+		KUNIT_EXPECT_FALSE(test, timeout_has_extra(&t));
 		KUNIT_EXPECT_EQ(test, timeout_known_ns(&t), deadlines_ns[i]);
-		t.deadline_ns |= DEADLINE_ODD;
-		KUNIT_EXPECT_TRUE(test, timeout_is_odd(&t));
+		t.deadline_ns |= DEADLINE_EXTRA;
+		KUNIT_EXPECT_TRUE(test, timeout_has_extra(&t));
 		KUNIT_EXPECT_EQ(test, timeout_known_ns(&t), deadlines_ns[i]);
 		KUNIT_EXPECT_GT(test, t.deadline_ns, TWHEEL_TIME_NEVER);
 	}
@@ -85,7 +85,7 @@ static void a_kind_of_timeout_is_found_again(struct kunit *test)
 		struct twheel_page *page = timeout_page(t);
 		const struct twheel_extra *x = &page->extra[t - page->timeout];
 
-		KUNIT_EXPECT_EQ(test, timeout_is_odd(t), !!kinds[i]);
+		KUNIT_EXPECT_EQ(test, timeout_has_extra(t), !!kinds[i]);
 		KUNIT_EXPECT_EQ(test, timeout_is_periodic(t), !!(kinds[i] & PE));
 		if (!kinds[i])
 			continue;
