@@ -16,7 +16,8 @@ void twheel_wake_for_events(struct tw_ctx *tw, unsigned int nr);
 void twheel_wake_for_room(struct tw_ctx *tw);
 void twheel_inbox_empty(struct tw_ctx *tw) __must_hold(&tw->lock);
 void twheel_unlock_inbox(struct tw_ctx *tw);
-u64 twheel_pend_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns) __must_hold(&tw->lock);
+u64 twheel_pend_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
+	__must_hold(&tw->lock);
 
 /* Without SMP, a spinlock only disables preemption and is always free: disable softirqs as well. */
 static __always_inline bool twheel_trylock(struct tw_ctx *tw)

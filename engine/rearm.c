@@ -487,8 +487,8 @@ static bool upsert_copy_out(struct twheel_arm __user *user, u64 id, int result, 
 }
 
 /* Copy the result of an element out, and do it: a rearm_element_fn. */
-static bool upsert_element(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-			   struct rearming *rearming)
+static bool upsert_element(struct tw_ctx *tw, struct twheel_arm *arm,
+			   struct twheel_arm __user *user, struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = NULL;

@@ -49,9 +49,9 @@
  *	that of the ARM that has taken them.  In a keyed wheel, @link.pprev of a place that was in
  *	use points to the pointer to it in the page's chain, under &tw_ctx.lock as well.
  * @node: @link.next of a timeout that ARM has put into the inbox
- * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_EXTRA.  The slot
- *	that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or that
- *	had yet to expire when DRAIN came.
+ * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_EXTRA.  The
+ *	slot that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or
+ *	that had yet to expire when DRAIN came.
  * @user_data: as armed
  * @fired_ns: the clock when the timeout became UNREAD, or the tick of the latest period that was
  *	counted since then; with FIRED_DRAINED.  Valid while UNREAD.
