@@ -17,7 +17,7 @@
 
 /*
  * For root only, as the users in debugfs: each of them changes when a wheel of any user is used,
- * and so would tell the other users when its timeouts expire.
+ * and so would show other users when its timeouts expire.
  */
 #define ATTRIBUTE_RO(_name, _value)							\
 static ssize_t _name##_show(struct device *device, struct device_attribute *attribute,	\

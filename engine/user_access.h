@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Access to the entries of a user's vector
+ * Access to the elements of a user's vector
  *
- * access_copy_in() copies a batch of them in.  What the user is told of them is written member by
- * member:
+ * access_copy_in() copies a batch of them in.  Their results are copied out member by member:
  *
  *	access_open()	begin; false if the memory is not the user's
  *	access_get()	read a member of 64 bits; false if it faults
@@ -12,11 +11,11 @@
  *	access_close()	end
  *
  * In between the kernel may access user memory, and may call no function.  Checks of RCU and of
- * memory are functions, and so is what a compiler does not inline because it is to save space.  In
- * such builds each access is opened by itself.
+ * memory are functions, and a compiler that is to save space may not inline ours.  In such builds
+ * each access is opened by itself.
  *
- * Under a lock no fault can be served: access_open_locked() has accesses fail that would have to.
- * The caller then lets go of the lock, has the fault served, and tries the same entry again.
+ * Under a lock no fault can be served: access_open_locked() makes accesses fail that would fault.
+ * The caller then releases the lock, has the fault served, and tries the same element again.
  */
 #ifndef _TWHEEL_ENGINE_USER_ACCESS_H
 #define _TWHEEL_ENGINE_USER_ACCESS_H
@@ -92,13 +91,13 @@ fault:
 
 #endif
 
-/* Tell a result: enum twheel_verdict, or a negative errno. */
+/* Copy a result out: enum twheel_verdict, or a negative errno. */
 static __always_inline bool access_put_result(s32 result, s32 __user *to)
 {
 	return access_put_half(result, (u32 __user *)to);
 }
 
-/* The entry of a vector that comes @i entries after another one, and the next one. */
+/* The element of a vector that comes @i entries after another one, and the next one. */
 #define access_at(user, i, stride) \
 	((typeof(user))((void __user *)(user) + (size_t)(i) * (stride)))
 #define access_next(user, stride)	access_at(user, 1, stride)
@@ -118,7 +117,7 @@ static __always_inline void access_close_locked(void)
 	pagefault_enable();
 }
 
-/* Tell a result under a lock; false if that faults. */
+/* Copy a result out under a lock; false if that faults. */
 static inline bool access_put_result_locked(s32 result, s32 __user *to)
 {
 	bool copied;
@@ -130,8 +129,8 @@ static inline bool access_put_result_locked(s32 result, s32 __user *to)
 }
 
 /*
- * Copy an entry of @size bytes in by single loads: for so few they are quicker than a function.
- * False if that faults, or if an entry is as long as no entry was when this was written.
+ * Copy an element of @size bytes in by single loads: for so few they are quicker than a function.
+ * False if that faults, or if an element is as long as no element was when this was written.
  */
 static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 __user *user)
 {
@@ -150,7 +149,7 @@ static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 _
 	return got;
 }
 
-/* Copy entries in one by one; what a shorter entry leaves out is zero. */
+/* Copy elements in one by one; what a shorter element leaves out is zero. */
 static noinline unsigned int access_copy_each(void *entries, size_t size, const void __user *user,
 					      u32 stride, unsigned int nr)
 {
@@ -166,8 +165,8 @@ static noinline unsigned int access_copy_each(void *entries, size_t size, const 
 }
 
 /*
- * Copy entries in that have @size bytes here, until one cannot be read; returns how many.  What a
- * shorter entry leaves out is zero.  Sleeps.
+ * Copy elements in that have @size bytes here, until one cannot be read; returns how many.  What a
+ * shorter element leaves out is zero.  Sleeps.
  */
 static __always_inline unsigned int access_copy_in(void *entries, size_t size,
 						   const void __user *user, u32 stride,
