@@ -158,7 +158,7 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
  * @w: the wheel
  * @level: the level
  *
- * Its begin_ns tells then when the slot begins, or that it has begun.  G5: the search begins where
+ * Its begin_ns then says when the slot begins, or that it has begun.  G5: the search begins where
  * the last one has ended, and looks at no word of the bitmap again for each empty slot.
  *
  * Return: the slot, or NULL if there is none; NULL as well if there were many empty ones before it,

@@ -44,6 +44,16 @@ state_values()
 	! grep -nwE '(STATE|PHASE)_[A-Z_]+' "${list[@]}"
 }
 
+# The words of this list have given way to those of the field: report, copy out, return; slow path;
+# sync point; again.
+gone_words()
+{
+	local list
+
+	mapfile -t list < <(module_files)
+	! grep -nwiE 'tell|tells|told|telling|odd|windows?|anew|limbo|untold' "${list[@]}"
+}
+
 # include_pairs FILE...: which file includes which other one of these.
 include_pairs()
 {
