@@ -395,7 +395,7 @@ TEST_F(all, all_calls_that_can_fail_have_failed)
 	for (i = 0; i < self->module.nr; i++) {
 		const struct fi_site *site = &self->module.site[i];
 
-		/* The code that controls the sync points of engine/syncpoint.h is for tests alone. */
+		/* The code that controls sync points is for tests alone. */
 		if (!fi_callee_name(site->callee) ||
 		    !strncmp(site->function, "syncpoints_", strlen("syncpoints_")))
 			continue;

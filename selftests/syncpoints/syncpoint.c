@@ -205,7 +205,8 @@ static const struct file_operations syncpoints_fops = {
  */
 void twheel_syncpoints_init(void)
 {
-	syncpoints_file = debugfs_create_file("twheel_syncpoints", 0600, NULL, NULL, &syncpoints_fops);
+	syncpoints_file = debugfs_create_file("twheel_syncpoints", 0600, NULL, NULL,
+					      &syncpoints_fops);
 }
 
 /**

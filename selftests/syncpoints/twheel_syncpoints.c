@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A test holds a thread at a sync point of the module (engine/point.h), between two of its
+ * A test holds a thread at a sync point of the module (engine/syncpoint.h), between two of its
  * steps, has another thread make a whole call, and lets the first one go on.
  *
  * The names of tests say what must hold. An order that is wrong in the module is seen in each

@@ -3,7 +3,7 @@
  * oracle.c - a plain array that knows what the timing wheel must return
  *
  * A rig is a wheel beside an array of all entries that it should hold. It does the same steps
- * with the wheel as the engine: engine/expire.c, engine/pass.c and engine/alarm.c say why. After
+ * with the wheel as the engine: engine/expire.c, engine/run.c and engine/alarm.c say why. After
  * each step the wheel's results are compared with the array, and the walker checks every slot,
  * bit and link.
  */
