@@ -111,12 +111,4 @@ void reader_end(struct reader *reader);
 void reader_report(const struct reader *reader, const struct wheel *wheel, __u64 ns,
 		   struct report *report);
 
-/* late.c: what all findings about a wheel begin with */
-
-#define SUBJECT_SIZE	192
-
-json_t *about(const struct wheel *wheel);
-const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel);
-__u64 growth(const struct wheel *before, const struct wheel *now, const char *key);
-
 #endif /* TWHEELCTL_LATE_H */

@@ -47,6 +47,35 @@ void report_add(struct report *report, int status, const char *cause, json_t *ab
 	free(sentence);
 }
 
+/* What each finding about a wheel has in JSON; in text it begins with the same. */
+json_t *about(const struct wheel *wheel)
+{
+	return json_pack("{s:I,s:s,s:I,s:O}", "wheel", (json_int_t)wheel->number, "name",
+			 word(wheel, "name"), "uid", (json_int_t)figure(wheel, "uid"),
+			 "holders", json_object_get(wheel->info, "holders"));
+}
+
+/*
+ * "Wheel 3 "sessions" of user 1000 (process 812, daemon, is stopped)".  That a process runs or
+ * sleeps says nothing: one that waits for events sleeps.
+ */
+const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
+{
+	const json_t *holder = json_array_get(json_object_get(wheel->info, "holders"), 0);
+	struct task task;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat",
+		 (int)json_integer_value(json_object_get(holder, "pid")));
+	if (!task_read(path, &task))
+		task = (struct task){ .comm = "?" };
+	snprintf(text, SUBJECT_SIZE, "Wheel %llu \"%s\" of user %llu (process %d, %s%s)",
+		 wheel->number, word(wheel, "name"), figure(wheel, "uid"), task.pid, task.comm,
+		 task.state == 'T' || task.state == 't' ? ", is stopped" :
+		 task.state == 'D' ? ", waits for the kernel" : "");
+	return text;
+}
+
 /* Return the exit status. */
 int report_end(struct report *report, const char *all_is_well)
 {

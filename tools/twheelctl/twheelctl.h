@@ -88,6 +88,7 @@ json_t *fdinfo_read(int pid, int fd);
 bool fdinfo_is_wheel(const json_t *info);
 __u64 figure(const struct wheel *wheel, const char *key);
 const char *word(const struct wheel *wheel, const char *key);
+__u64 growth(const struct wheel *before, const struct wheel *now, const char *key);
 bool is_held_by(const struct wheel *wheel, int pid);
 bool device_number(dev_t *device);
 void device_number_or_exit(dev_t *device);
@@ -143,6 +144,11 @@ void report_add(struct report *report, int status, const char *cause, json_t *ab
 	__attribute__((format(printf, 6, 7)));
 int report_end(struct report *report, const char *all_is_well);
 void print_json(json_t *json);
+
+#define SUBJECT_SIZE	192
+
+json_t *about(const struct wheel *wheel);
+const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel);
 
 #define TEXT_SIZE	32
 

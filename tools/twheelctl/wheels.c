@@ -92,6 +92,11 @@ const char *word(const struct wheel *wheel, const char *key)
 	return json_string_value(json_object_get(wheel->info, key)) ?: "";
 }
 
+__u64 growth(const struct wheel *before, const struct wheel *now, const char *key)
+{
+	return figure(now, key) - figure(before, key);
+}
+
 bool is_held_by(const struct wheel *wheel, int pid)
 {
 	json_t *holder;
