@@ -567,7 +567,7 @@ static inline __u64 fi_section_base(const char *section)
 
 /*
  * The symbols of the file show which functions the compiler has left. The debug information shows
- * in which function of the source a call is; tools/vm/build.sh has made a file from it, with
+ * in which function of the source a call is; tools/vm/lib/build.sh has made a file from it, with
  * lines of "SECTION OFFSET FUNCTION...": the offset that the call returns to, and the function
  * before those that it was inlined into. A function by which the module allocates may be one of
  * these. Return 0, or -errno.

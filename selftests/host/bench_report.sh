@@ -5,7 +5,7 @@
 # rows are made up.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
 
 work=$build/bench_report
 number=0

@@ -5,8 +5,8 @@
 # distclean the cache: in a copy of the tree, with a real module.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 tree=$build/clean/tree
 # bench/idle is for the kernels that are measured.

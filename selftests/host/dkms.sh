@@ -6,8 +6,8 @@
 # goes to .cache/build/KERNEL/dkms.ko, and one of these into the guest.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 trees=$build/dkms
 # dkms wants to be root.

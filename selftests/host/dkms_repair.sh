@@ -6,11 +6,11 @@
 # DESTDIR, with a stand-in for the kernels.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/dkms_repair
-. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+. "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
 fresh_tree() { fresh_stage; }
 new=6.99.0-new

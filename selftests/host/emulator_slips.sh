@@ -6,8 +6,8 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034 # what is sourced reads these
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/boot.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/boot.sh"
 
 series=6.12
 runs_on=tcg

@@ -5,9 +5,9 @@
 # them in the guest.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/build.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/build.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/examples_test
 loops='poll libuv libev libevent sd_event glib io_uring'

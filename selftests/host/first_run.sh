@@ -8,8 +8,8 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 # They choose among the tests of the run that this is part of.
 unset TESTS EXCEPT
@@ -34,7 +34,7 @@ in_tree()
 # with_apt COMMAND: what a script does that has sourced apt.sh.
 with_apt()
 {
-	in_tree bash -c '. tools/vm/common.sh; . tools/vm/apt.sh; '"$1"
+	in_tree bash -c '. tools/vm/lib/common.sh; . tools/vm/lib/apt.sh; '"$1"
 }
 
 # fresh_tree: nothing is in its cache, and there is no stand-in.
@@ -70,7 +70,7 @@ everything_speaks_english()
 	local script
 
 	export LANG=de_DE.UTF-8 LANGUAGE=de:en LC_MESSAGES=de_DE.UTF-8
-	in_tree bash -c '. tools/vm/common.sh; [ "$LC_ALL" = C ] && ! env | grep ^LANGUAGE='
+	in_tree bash -c '. tools/vm/lib/common.sh; [ "$LC_ALL" = C ] && ! env | grep ^LANGUAGE='
 	for script in "$top"/tools/vm/*.sh "$top"/tools/check/check.sh "$top"/selftests/host/*.sh; do
 		! head -n 1 "$script" | grep -q '^#!' ||
 			grep -H '^\. .*/common.sh"$' "$script"
@@ -206,7 +206,7 @@ another_architecture_is_told_so()
 a_system_without_the_keys_of_debian_is_told_what_to_install()
 {
 	# As Ubuntu is.
-	sed -i "s|^keyring=.*|keyring=$work/none.gpg|" "$tree/tools/vm/apt.sh"
+	sed -i "s|^keyring=.*|keyring=$work/none.gpg|" "$tree/tools/vm/lib/apt.sh"
 	says_one_sentence "this system lacks the keys of Debian's packages, $work/none.gpg; \
 as root, run: apt-get install debian-archive-keyring" tools/vm/setup.sh demo
 }
@@ -239,7 +239,7 @@ a_set_up_without_a_cache_begins_one()
 
 a_user_whose_path_has_no_sbin_finds_modinfo()
 {
-	PATH=/usr/bin:/bin in_tree bash -c '. tools/vm/common.sh; modinfo --version'
+	PATH=/usr/bin:/bin in_tree bash -c '. tools/vm/lib/common.sh; modinfo --version'
 }
 
 # A package may name either folder.

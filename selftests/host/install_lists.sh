@@ -6,11 +6,11 @@
 # and what needs none leaves no trace of this machine.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/install_lists
-. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+. "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 lists=$top/selftests/host/install_lists.txt
 case_options=-ex
 folders=(PREFIX=/usr libdir=/usr/lib/triplet)

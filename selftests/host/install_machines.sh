@@ -7,11 +7,11 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/install_machines
-. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+. "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
 fresh_tree() { fresh_stage; }
 targets=(modules lib install install-lib dkms-source uninstall-lib uninstall)
@@ -97,7 +97,7 @@ without_exec_a_run_of_tests_says_so()
 
 no_exec()
 {
-	fails env -u CDPATH bash -c '. "$1/tools/vm/common.sh"; lock_cache' bash "$tree"
+	fails env -u CDPATH bash -c '. "$1/tools/vm/lib/common.sh"; lock_cache' bash "$tree"
 	grep 'error: no program can be run below .*noexec' "$work/said"
 }
 
@@ -154,7 +154,7 @@ in_a_folder_that_kbuild_cannot_take()
 		make -C "$tree" list >"$work/said"
 		grep -w first_run "$work/said"
 		twheel uninstall
-		fails bash -c '. "$1/tools/vm/common.sh"; lock_cache' bash "$tree"
+		fails bash -c '. "$1/tools/vm/lib/common.sh"; lock_cache' bash "$tree"
 		grep 'that kbuild cannot work with' "$work/said"
 		mv "$tree" "$work/tree"
 		tree=$work/tree

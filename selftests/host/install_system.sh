@@ -7,11 +7,11 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/install_system
-. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+. "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
 here=/host$work
 

@@ -6,11 +6,11 @@
 # rest. It all happens below a DESTDIR, with a stand-in for the kernel.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/install_undo
-. "$(dirname "$0")/../../tools/vm/stand_in.sh"
+. "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
 
 # An older module with its headers is installed, and something is new in all of it.

@@ -6,8 +6,8 @@
 # language, other languages that call functions, and exceptions.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/lib_builds
 programs=$top/selftests/lib/programs

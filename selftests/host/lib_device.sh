@@ -6,8 +6,8 @@
 # words of the refresh table need no library; and a program in C++ links and runs.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/lib_device
 includes=(-I"$top/lib" -I"$top/uapi")

@@ -6,8 +6,8 @@
 # header says; and threads share a table in the process without a data race.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/lib_table
 includes=(-I"$top/lib" -I"$top/uapi")

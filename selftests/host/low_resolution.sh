@@ -8,12 +8,12 @@
 # not signed, and one that is signed with a key of our own.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/build.sh"
-. "$(dirname "$0")/../../tools/vm/boot.sh"
-. "$(dirname "$0")/../../tools/vm/tap.sh"
-. "$(dirname "$0")/../../tools/vm/guest-tests.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/build.sh"
+. "$(dirname "$0")/../../tools/vm/lib/boot.sh"
+. "$(dirname "$0")/../../tools/vm/lib/tap.sh"
+. "$(dirname "$0")/../../tools/vm/lib/guest-tests.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/low_resolution
 series=${kernels[-1]}

@@ -5,7 +5,7 @@
 # never came; one of which each outcome came passes, however late that was.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
 
 program=$build/race_outcomes
 # What is missing is waited for a quarter of that.

@@ -6,10 +6,10 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034 # what is sourced reads these
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/tap.sh"
-. "$(dirname "$0")/../../tools/vm/progress.sh"
-. "$(dirname "$0")/../../tools/vm/guest-tests.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/tap.sh"
+. "$(dirname "$0")/../../tools/vm/lib/progress.sh"
+. "$(dirname "$0")/../../tools/vm/lib/guest-tests.sh"
 
 # What a program of the harness says.
 program()

@@ -5,7 +5,7 @@
 # killed from outside, whatever limit it asks for.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
 
 program=$build/test_limits
 limit_s=6

@@ -8,10 +8,10 @@
 # script, and what the script reads does not depend on the kernel. The tools are this system's.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/build.sh"
-. "$(dirname "$0")/../../tools/vm/boot.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/build.sh"
+. "$(dirname "$0")/../../tools/vm/lib/boot.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/trace_tools
 # Between them, these have all events.

@@ -7,12 +7,12 @@
 # stand-in, so that no compiler is needed there: the module has been built here.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../../tools/vm/common.sh"
-. "$(dirname "$0")/../../tools/vm/build.sh"
-. "$(dirname "$0")/../../tools/vm/boot.sh"
-. "$(dirname "$0")/../../tools/vm/tap.sh"
-. "$(dirname "$0")/../../tools/vm/guest-tests.sh"
-. "$(dirname "$0")/../../tools/vm/cases.sh"
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/build.sh"
+. "$(dirname "$0")/../../tools/vm/lib/boot.sh"
+. "$(dirname "$0")/../../tools/vm/lib/tap.sh"
+. "$(dirname "$0")/../../tools/vm/lib/guest-tests.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/udev
 series=${kernels[-1]}

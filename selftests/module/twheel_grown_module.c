@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Programs of today on a later kernel: the tests below, as they are, against a module in
- * which each structure of the ABI has grown at its end (tools/vm/build.sh makes it).
+ * which each structure of the ABI has grown at its end (tools/vm/lib/build.sh makes it).
  * (Programs of a later header on the module of today: device/twheel_sizes.c and
  * device/twheel_event_size.c.)
  *

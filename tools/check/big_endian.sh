@@ -6,8 +6,8 @@
 # there; what UBSAN finds is a trap.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../vm/common.sh"
-. "$(dirname "$0")/../vm/cross.sh"
+. "$(dirname "$0")/../vm/lib/common.sh"
+. "$(dirname "$0")/../vm/lib/cross.sh"
 
 out=$build/s390x
 # Emulated, a test takes ten times as long; what is random has fewer rounds.

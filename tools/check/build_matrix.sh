@@ -7,9 +7,9 @@
 # same module from any folder.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../vm/common.sh"
-. "$(dirname "$0")/../vm/build.sh"
-. "$(dirname "$0")/../vm/newer.sh"
+. "$(dirname "$0")/../vm/lib/common.sh"
+. "$(dirname "$0")/../vm/lib/build.sh"
+. "$(dirname "$0")/../vm/lib/newer.sh"
 
 here=$top/tools/check
 number=0

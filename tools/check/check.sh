@@ -5,11 +5,11 @@
 # TAP stream. What a tool said is shown where it said anything.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../vm/common.sh"
-. "$(dirname "$0")/../vm/apt.sh"
-. "$(dirname "$0")/../vm/source.sh"
-. "$(dirname "$0")/../vm/tap.sh"
-. "$(dirname "$0")/../vm/names.sh"
+. "$(dirname "$0")/../vm/lib/common.sh"
+. "$(dirname "$0")/../vm/lib/apt.sh"
+. "$(dirname "$0")/../vm/lib/source.sh"
+. "$(dirname "$0")/../vm/lib/tap.sh"
+. "$(dirname "$0")/../vm/lib/names.sh"
 . "$(dirname "$0")/files.sh"
 . "$(dirname "$0")/style.sh"
 . "$(dirname "$0")/structure.sh"

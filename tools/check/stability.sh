@@ -6,8 +6,8 @@
 # program meets, in selftests/module/twheel_versions_module.sh.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../vm/common.sh"
-. "$(dirname "$0")/../vm/cases.sh"
+. "$(dirname "$0")/../vm/lib/common.sh"
+. "$(dirname "$0")/../vm/lib/cases.sh"
 
 work=$build/stability
 releases=$top/selftests/releases

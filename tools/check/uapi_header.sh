@@ -5,7 +5,7 @@
 # enum and macros as well.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/../vm/common.sh"
+. "$(dirname "$0")/../vm/lib/common.sh"
 
 number=0
 # The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.

@@ -25,9 +25,9 @@ for name in TESTS EXCEPT KERNELS SMP LANES TEST_TIMEOUT V DEBIAN_MIRROR http_pro
 done
 unset TESTS EXCEPT
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tap.sh"
-. "$(dirname "$0")/system.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tap.sh"
+. "$(dirname "$0")/lib/system.sh"
 
 read -ra suites <<<"${SUITES:-bookworm trixie}"
 read -ra users <<<"${USERS:-root user}"

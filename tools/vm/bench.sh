@@ -10,9 +10,9 @@
 #           -7.3.csv, beside what was counted before
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
-. "$(dirname "$0")/boot.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/boot.sh"
 
 read -ra modes <<<"${MODES:-instructions time}"
 series=${kernels[-1]}

@@ -6,9 +6,9 @@
 # shortly once more, in one process with a wheel of its own. Its exit status is ours.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
-. "$(dirname "$0")/boot.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/boot.sh"
 
 program=${DEMO:-idle-server}
 # What is run in the guest: separated by commas, with semicolons for blanks.
@@ -39,7 +39,7 @@ for _ in 1 2 3; do
 		exit "$status"
 	fi
 	emulator_slipped "$files/console.log" || break
-	say "the emulator failed, not the module (int3 oops, see tools/vm/boot.sh): trying again"
+	say "the emulator failed, not the module (int3 oops, see tools/vm/lib/boot.sh): trying again"
 done
 tail -n 40 "$files/console.log" >&2
 die "the virtual machine ended before the program did; its console is above"

@@ -7,10 +7,10 @@
 # the kind: C, C++, shell and Python.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
-. "$(dirname "$0")/boot.sh"
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/boot.sh"
+. "$(dirname "$0")/lib/tap.sh"
 
 series=${kernels[-1]}
 files=$run/languages

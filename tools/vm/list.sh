@@ -4,8 +4,8 @@
 # make list: the names of all tests.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/names.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/names.sh"
 
 # group HEADING NAME...
 group()

@@ -5,9 +5,9 @@
 # to find. See selftests/model.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tap.sh"
-. "$(dirname "$0")/names.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tap.sh"
+. "$(dirname "$0")/lib/names.sh"
 
 expect_tests model
 lock_cache

@@ -14,12 +14,12 @@
 # MUTANTS="pattern ..." chooses among AREA/NAME; a pattern without a slash is an area's.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
-. "$(dirname "$0")/boot.sh"
-. "$(dirname "$0")/tap.sh"
-. "$(dirname "$0")/names.sh"
-. "$(dirname "$0")/guest-tests.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/boot.sh"
+. "$(dirname "$0")/lib/tap.sh"
+. "$(dirname "$0")/lib/names.sh"
+. "$(dirname "$0")/lib/guest-tests.sh"
 
 work=$build/mutants
 lanes=${LANES:-3}

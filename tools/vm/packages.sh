@@ -14,10 +14,10 @@
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/tap.sh"
-. "$(dirname "$0")/cases.sh"
-. "$(dirname "$0")/system.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/tap.sh"
+. "$(dirname "$0")/lib/cases.sh"
+. "$(dirname "$0")/lib/system.sh"
 
 read -ra suites <<<"${SUITES:-bookworm trixie}"
 work=$bare/packages

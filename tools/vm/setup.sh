@@ -7,13 +7,13 @@
 # stopped, and a complete one takes no time.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/apt.sh"
-. "$(dirname "$0")/newer.sh"
-. "$(dirname "$0")/source.sh"
-. "$(dirname "$0")/cross.sh"
-. "$(dirname "$0")/arm64.sh"
-. "$(dirname "$0")/udev.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/apt.sh"
+. "$(dirname "$0")/lib/newer.sh"
+. "$(dirname "$0")/lib/source.sh"
+. "$(dirname "$0")/lib/cross.sh"
+. "$(dirname "$0")/lib/arm64.sh"
+. "$(dirname "$0")/lib/udev.sh"
 
 purpose=$1
 

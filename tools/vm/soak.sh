@@ -8,10 +8,10 @@
 # SEED=number  DAYS=number  PENDING=number  PARTS=mix,steps,virtual,idle,rush
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
-. "$(dirname "$0")/tap.sh"
-. "$(dirname "$0")/guest-tests.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/tap.sh"
+. "$(dirname "$0")/lib/guest-tests.sh"
 
 series=6.12-uml
 files=$run/$series

@@ -31,16 +31,16 @@ arm64)
 	;;
 esac
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
-. "$(dirname "$0")/boot.sh"
-. "$(dirname "$0")/cross.sh"
-. "$(dirname "$0")/arm64.sh"
-. "$(dirname "$0")/tap.sh"
-. "$(dirname "$0")/names.sh"
-. "$(dirname "$0")/progress.sh"
-. "$(dirname "$0")/guest-tests.sh"
-. "$(dirname "$0")/coverage.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/boot.sh"
+. "$(dirname "$0")/lib/cross.sh"
+. "$(dirname "$0")/lib/arm64.sh"
+. "$(dirname "$0")/lib/tap.sh"
+. "$(dirname "$0")/lib/names.sh"
+. "$(dirname "$0")/lib/progress.sh"
+. "$(dirname "$0")/lib/guest-tests.sh"
+. "$(dirname "$0")/lib/coverage.sh"
 
 # What runs on this machine, beside the virtual ones, the longest first; dkms has run by then, and
 # made a module for them.

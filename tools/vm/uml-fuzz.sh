@@ -6,8 +6,8 @@
 # Prints TAP; make fuzz calls it.
 # shellcheck source-path=SCRIPTDIR
 
-. "$(dirname "$0")/common.sh"
-. "$(dirname "$0")/build.sh"
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
 
 series=6.12-umldebug
 files=$run/$series

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by the scripts beside it: where things are, and how to speak.
+# Sourced by all scripts in tools/vm and by those of tests: where things are, and how to speak.
 #
 # .cache/apt          an apt state of our own: package lists, sources
 # .cache/debs         downloads on their way to being unpacked
@@ -22,7 +22,7 @@ set -euo pipefail
 # With CDPATH, cd may go elsewhere, and prints where. Each script that starts without this
 # file unsets it, too.
 unset CDPATH
-top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
+top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 # shellcheck disable=SC2034 # the scripts that source this use them
 {
 	cache=$top/.cache
