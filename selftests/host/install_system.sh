@@ -54,6 +54,7 @@ fresh_tree()
 	command_is depmod <<<"[ ! -e $here/depmod_fails ]"
 	command_is udevadm <<<"[ ! -e $here/no_udev ]"
 	command_is getent <<<'exit 2'
+	command_is ldconfig <<<:
 	command_is systemd-sysusers <<<'grep -q "^g twheel" "$1" && echo twheel:x:999: >>/etc/group'
 	command_is groupadd <<<'[ "$1" = --system ] && echo "$2:x:998:" >>/etc/group'
 }
@@ -212,7 +213,28 @@ a_destdir_of_a_slash_is_the_running_system()
 	grep -E '^depmod .*6.99.0-new' "$work/commands"
 }
 
+# linker_hears TARGET DESTDIR
+linker_hears()
+{
+	: >"$work/commands"
+	system "$1" DESTDIR="$2"
+	grep -x 'ldconfig ' "$work/commands"
+}
+
+the_linker_is_told_of_the_library_of_the_running_system()
+{
+	local destdir
+
+	for destdir in '' / //; do
+		linker_hears install-lib "$destdir"
+		linker_hears uninstall-lib "$destdir"
+	done
+	fails linker_hears install-lib "$here/stage"
+	[ -e "$work/stage/usr/local/lib/libtwheel.so" ]
+}
+
 cases=(
+	the_linker_is_told_of_the_library_of_the_running_system
 	without_systemd_groupadd_makes_the_group
 	without_systemd_and_udev_it_is_installed_all_the_same
 	if_depmod_fails_the_old_module_is_put_back
