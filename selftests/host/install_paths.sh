@@ -11,7 +11,14 @@
 work=$build/install_paths
 . "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
-fresh_tree() { fresh_stage; }
+
+# The library is built once: this is about where it goes.
+fresh_tree()
+{
+	fresh_stage
+	make -C "$tree/lib" OUTPUT="$work.lib" >/dev/null
+	cp -p "$work.lib"/* "$tree/lib/"
+}
 new=6.99.0-new
 
 # somebodys FOLDER: what a path that is cut at a blank, or taken for a pattern, would lead to.
