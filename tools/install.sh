@@ -289,17 +289,15 @@ sweep_copies()
 # dkms.conf comes first, since it says whose folder that is.
 copy_sources()
 {
-	local file
+	local files
 
+	mapfile -t files < <(printf '%s\n' Kbuild Makefile COPYING LICENSES/*.txt twheel_*.c
+		find engine include uapi -name '*.[ch]')
 	mkdir -p -- "$1"
 	sed "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$version\"/" dkms.conf >"$1/dkms.conf"
 	touch -r dkms.conf -- "$1/dkms.conf"
-	{
-		printf '%s\n' Kbuild Makefile COPYING LICENSES/*.txt twheel_*.c
-		find engine include uapi -name '*.[ch]'
-	} | while IFS= read -r file; do
-		install -D -p -m 644 -T -- "$file" "$1/$file"
-	done
+	cp --parents --preserve=timestamps -t "$1" -- "${files[@]}"
+	find "$1" -type d -exec chmod 755 {} + -o -exec chmod 644 {} +
 }
 
 # check_place FOLDER: for the copy.
