@@ -227,14 +227,15 @@ replace()
 	return 1
 }
 
-# Copies that a run has left which was killed before dkms knew them.
+# sweep_orphans [VERSION]: removes the copies that dkms does not know, but for that of VERSION. A run
+# that was killed has left them, or dkms-source has made them.
 sweep_orphans()
 {
 	local dir name
 
 	for dir in "$root"/usr/src/twheel-*; do
 		name=${dir##*/twheel-}
-		[ "$name" = "$version" ] || [ -e "$dkms_tree/$name" ] || ! is_ours "$dir" ||
+		[ "$name" = "${1:-}" ] || [ -e "$dkms_tree/$name" ] || ! is_ours "$dir" ||
 			remove_sources "$dir"
 	done
 }
@@ -352,7 +353,7 @@ do_dkms-install()
 	check_dkms
 	sweep_modules
 	sweep_copies
-	sweep_orphans
+	sweep_orphans "$version"
 	[ -z "$root" ] || mkdir -p "$root/var/lib/dkms"
 	while IFS= read -r kernel; do
 		# Of a kernel that is gone, dkms has the module still.
@@ -367,7 +368,7 @@ do_dkms-install()
 		tell_outcome "${kernels[@]}"
 		return
 	fi
-	do_dkms-source
+	put_sources
 	register
 	for kernel in "${built[@]}"; do
 		replace "$kernel" || true
@@ -380,20 +381,15 @@ do_dkms-install()
 		kept=()
 		tell_system
 	fi
-	sweep_orphans
+	sweep_orphans "$version"
 	tell_outcome "${kernels[@]}"
 }
 
 do_dkms-remove()
 {
-	local dir
-
 	leave_dkms
 	sweep_modules
-	# Copies that dkms does not know, and those of a run that was killed.
 	sweep_copies
-	for dir in "$root"/usr/src/twheel-*; do
-		! is_ours "$dir" || remove_sources "$dir"
-	done
+	sweep_orphans
 	remove_rest
 }

@@ -306,13 +306,19 @@ check_place()
 	may_go "$1" || die "$1 is no copy of twheel for dkms, and is not touched: move it away"
 }
 
-# /usr/src/twheel-VERSION, as dkms wants it; nothing of an older one stays.
 do_dkms-source()
+{
+	check_place "$root/usr/src/twheel-$version"
+	sweep_copies
+	put_sources
+}
+
+# /usr/src/twheel-VERSION, as dkms wants it; nothing of an older one stays. The place has been
+# checked, and halves of copies are swept.
+put_sources()
 {
 	local dir=$root/usr/src/twheel-$version hidden=$root/usr/src/.twheel-$version
 
-	check_place "$dir"
-	sweep_copies
 	copying=1
 	copy_sources "$hidden.new"
 	[ -L "$dir" ] || [ ! -e "$dir" ] || mv -T -- "$dir" "$hidden.old"
