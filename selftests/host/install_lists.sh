@@ -44,7 +44,7 @@ uninstall_leaves_no_file()
 		make -C "$tree" "install-$target" DESTDIR="$work/stage" "${folders[@]}" >&2
 		[ -n "$(find "$work/stage" ! -type d)" ]
 		make -C "$tree" "uninstall-$target" DESTDIR="$work/stage" "${folders[@]}" >&2
-		[ -z "$(find "$work/stage" ! -type d -o -name twheel)" ]
+		[ -z "$(find "$work/stage" ! -type d -o -name twheel -o -name bash-completion -o -name man8)" ]
 	done
 }
 
