@@ -222,9 +222,11 @@ in_a_lane()
 	} | sed -u "s/^/$lane /"
 }
 
-# Programs of these folders take long, or test less of what a kernel does than of what we
-# do: of several kernels one runs each, unless TESTS names programs.
-on_one_kernel=(stress lib peers clocks module)
+# Programs of these folders, and these of the others, take long, or test less of what a kernel
+# does than of what we do: of several kernels one runs each, unless TESTS names programs.
+on_one_kernel=(stress lib peers clocks module kunit)
+on_one_kernel_too=(twheel_between twheel_drain twheel_keyed twheel_random twheel_refresh
+	twheel_refresh_pages twheel_slack twheel_stale twheel_write)
 
 # is_for_one_kernel NAME
 is_for_one_kernel()
@@ -232,6 +234,7 @@ is_for_one_kernel()
 	local folder name=${1%_functions}
 
 	[ -z "${TESTS:-}" ] || return
+	[[ " ${on_one_kernel_too[*]} " != *" $name "* ]] || return 0
 	for folder in "${on_one_kernel[@]}"; do
 		[[ ! -e $top/selftests/$folder/$name.c && ! -e $top/selftests/$folder/$name ]] || return 0
 	done
@@ -242,10 +245,11 @@ is_for_one_kernel()
 declare -A which=()
 
 # choose_kernels NAME...: sets `which', so that all kernels have about the same to do. Programs
-# that one kernel runs go from the longest to the shortest to where there is least.
+# that one kernel runs go from the longest to the shortest to where there is least. The two that
+# need a grown module share it.
 choose_kernels()
 {
-	local name series least seconds most
+	local name series least seconds most grown=
 	local -A load=()
 
 	for series in "${kernels[@]}"; do
@@ -267,6 +271,8 @@ choose_kernels()
 		for series in "${kernels[@]}"; do
 			[ "${load[$series]}" -ge "${load[$least]}" ] || least=$series
 		done
+		[[ $name != @(twheel_grown_module|twheel_versions_module.sh) ]] ||
+			least=${grown:=$least}
 		which[$name]=$least
 		load[$least]=$((load[$least] + seconds))
 	done < <(sort -s -k 1,1nr "$run/rotated")
