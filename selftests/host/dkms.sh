@@ -3,10 +3,11 @@
 #
 # dkms adds, builds and installs the module for each kernel, for real, in trees
 # of our own: the system's dkms and modules are not touched. What it installed
-# goes to .cache/build/KERNEL/dkms.ko, and one of these into the guest.
+# goes to .cache/build/KERNEL/dkms.ko, and into the guests.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/build.sh"
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 trees=$build/dkms
@@ -31,6 +32,7 @@ installed_as_stated()
 	[ "$(modinfo -F version "$module")" = "$version" ] || return
 	[[ $(modinfo -F vermagic "$module") = "$release "* ]] || return
 	cp "$module" "$build/$series/dkms.ko"
+	sources_key "$series" >"$build/$series/dkms.key"
 }
 
 # COPYING is GPL-2.0.
@@ -68,7 +70,7 @@ check "the licences that they name are among them" has_licences
 check "dkms adds twheel $version" run_dkms add
 for series in "${kernels[@]}"; do
 	mkdir -p "$build/$series"
-	rm -f "$build/$series/dkms.ko"
+	rm -f "$build/$series"/dkms.{ko,key}
 	release=$(cat "$cache/kernels/$series/release")
 	mkdir -p "$trees/modules/$release"
 	check "dkms builds it for $release" build_with_dkms "$release"

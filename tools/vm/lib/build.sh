@@ -121,22 +121,32 @@ name_calls()
 	strip --strip-debug "$ko"
 }
 
-# build_quickly SERIES FOLDER: the module, in a tree of a test on the host. They share one, which
-# stays until the sources change.
+# sources_key SERIES: differs if the module's sources do, or the kernel.
+sources_key()
+{
+	cd "$top" && find -L Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests/syncpoints \
+		"$cache/kernels/$1/release" -type f -exec cat {} + | sha256sum
+}
+
+# build_quickly SERIES FOLDER: the module, in a tree of its own. All share one, which stays until the
+# sources change. If the test of dkms has built it from these sources, it is not compiled again.
 build_quickly()
 {
 	local tree=$build/$1/quick key
 
 	mkdir -p "$build/$1"
-	key=$(cd "$top" && find -L Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests/syncpoints \
-		"$cache/kernels/$1/release" -type f -exec cat {} + | sha256sum)
+	key=$(sources_key "$1")
 	(
 		flock 8
 		if [ "$key" != "$(cat "$tree.key" 2>/dev/null)" ]; then
 			rm -f "$tree.key"
 			copy_module_sources "$tree"
-			quietly "$tree.log" make -C "$tree" -j"$(nproc)" KDIR="$(kernel_headers "$1")" \
-				"${no_debug_info[@]}" modules
+			if [ "$key" = "$(cat "$build/$1/dkms.key" 2>/dev/null)" ]; then
+				cp "$build/$1/dkms.ko" "$tree/twheel.ko"
+			else
+				quietly "$tree.log" make -C "$tree" -j"$(nproc)" \
+					KDIR="$(kernel_headers "$1")" "${no_debug_info[@]}" modules
+			fi
 			echo "$key" >"$tree.key"
 		fi
 		rm -rf "$2"
