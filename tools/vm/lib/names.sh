@@ -24,7 +24,7 @@ guest_names()
 # The steps of make check.
 check_names()
 {
-	sed -nE 's/^(\[.*\|\| )?(host_test|check) ([a-z0-9_]+) .*/\3/p' "$top/tools/check/check.sh"
+	sed -nE 's/^	(\[.*(\|\||&&) )?(program|check) ([a-z0-9_]+) .*/\4/p' "$top/tools/check/check.sh"
 }
 
 # tier_names TIER: what TESTS= can name there.
