@@ -6,6 +6,7 @@
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/build.sh"
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 tree=$build/clean/tree
@@ -23,9 +24,9 @@ build_in_tree()
 	kdir=$(kernel_headers "$series")
 
 	{
-		make -C "$tree" KDIR="$kdir" modules &&
-			make -C "$kdir" M="$tree/bench/idle" modules &&
-			make -C "$tree/examples" && make -C "$tree" lib
+		make -C "$tree" KDIR="$kdir" modules "${no_debug_info[@]}" -j"$(nproc)" &&
+			make -C "$kdir" M="$tree/bench/idle" "${no_debug_info[@]}" modules &&
+			make -C "$tree/examples" -j"$(nproc)" CFLAGS=-O0 && make -C "$tree" lib CFLAGS=-O0
 	} >"$log" 2>&1 || { cat "$log"; return 1; }
 	[ -e "$tree/twheel.ko" ] && [ -e "$tree/bench/idle/bench_idle.ko" ] &&
 		[ -x "$tree/examples/loops/loops" ] && [ -e "$tree/lib/libtwheel.so" ]
