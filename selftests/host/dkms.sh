@@ -53,8 +53,10 @@ show_log()
 	return 1
 }
 
+# As everybody's is, that of the newest kernel has debug information until it is installed.
 build_with_dkms()
 {
+	[ "$series" = "${kernels[-1]}" ] || local -x MAKEFLAGS=" -- ${no_debug_info[*]}"
 	run_dkms build -k "$1" -a x86_64 --kernelsourcedir "$(kernel_headers "$series")" ||
 		show_log
 }
