@@ -13,6 +13,10 @@ fuzz)
 	TESTS='wheel_fuzz lib_fuzz uml_fuzz twheel_fuzz'
 	export TEST_TIMEOUT=${TEST_TIMEOUT:-14400}
 	;;&
+test)
+	# test-debug and test-race run them for longer, on kernels that watch each access.
+	export TW_RACE_SECONDS=${TW_RACE_SECONDS:-1}
+	;;
 debug | fuzz)
 	KERNELS=6.12-debug
 	export MEMORY=${MEMORY:-3G} TW_ROUNDS=${TW_ROUNDS:-10} TW_MILLION=${TW_MILLION:-100000} \
