@@ -79,7 +79,7 @@ each_commit_has_a_later_version()
 	in_git tag -d "v$base" "v$base-rc1" "v$base-rc2"
 }
 
-a_change_in_no_commit_is_told()
+the_version_shows_a_change_that_is_in_no_commit()
 {
 	local said
 
@@ -132,7 +132,7 @@ a_tree_from_the_tar_has_the_version_of_the_commit()
 
 cases=(
 	each_commit_has_a_later_version
-	a_change_in_no_commit_is_told
+	the_version_shows_a_change_that_is_in_no_commit
 	the_header_of_the_library_has_the_version_of_dkms_conf
 	the_tar_is_the_same_wherever_it_is_made
 	a_tree_from_the_tar_has_the_version_of_the_commit

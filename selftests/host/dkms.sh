@@ -67,15 +67,15 @@ version=$(sh "$top/tools/version.sh")
 
 echo "TAP version 13"
 echo "1..$((3 + 3 * ${#kernels[@]}))"
-check "its sources are all that dkms needs" make -C "$top" -s dkms-source DESTDIR="$trees"
-check "the licences that they name are among them" has_licences
+check "make dkms-source installs all that dkms needs" make -C "$top" -s dkms-source DESTDIR="$trees"
+check "the licences that the sources name are among them" has_licences
 check "dkms adds twheel $version" run_dkms add
 for series in "${kernels[@]}"; do
 	mkdir -p "$build/$series"
 	rm -f "$build/$series"/dkms.{ko,key}
 	release=$(cat "$cache/kernels/$series/release")
 	mkdir -p "$trees/modules/$release"
-	check "dkms builds it for $release" build_with_dkms "$release"
-	check "dkms installs it for $release" run_dkms install -k "$release" -a x86_64
-	check "what is installed for $release is as stated" installed_as_stated "$release"
+	check "dkms builds the module for $release" build_with_dkms "$release"
+	check "dkms installs the module for $release" run_dkms install -k "$release" -a x86_64
+	check "the module for $release has the place and the version that dkms.conf says" installed_as_stated "$release"
 done

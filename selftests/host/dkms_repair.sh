@@ -55,7 +55,7 @@ is_repaired()
 	nothing_is_left
 }
 
-removing_needs_no_dkms()
+dkms_remove_works_without_dkms()
 {
 	twheel dkms-install
 	at_step dkms 1 fail
@@ -82,7 +82,7 @@ somebodys_folder()
 	[ "$(all_files "$root")" = "$before" ]
 }
 
-of_a_link_to_sources_the_link_alone_is_replaced()
+dkms_source_replaces_a_link_to_sources_and_not_their_folder()
 {
 	mkdir -p "$root/usr/src"
 	before=$(all_files "$tree")
@@ -101,9 +101,9 @@ halves=(sources_removed_by_hand link_to_the_sources_removed build_killed what_wa
 echo "TAP version 13"
 echo "1..$((4 + ${#halves[@]}))"
 for half in "${halves[@]}"; do
-	holds "dkms_install_repairs_and_dkms_remove_removes: $half" is_repaired "$half"
+	holds "dkms_install_repairs_a_module_and_dkms_remove_removes_it: $half" is_repaired "$half"
 done
-holds removing_needs_no_dkms removing_needs_no_dkms
+holds dkms_remove_works_without_dkms dkms_remove_works_without_dkms
 holds somebodys_folder_at_the_place_of_the_sources_is_left_alone somebodys_folder COPYING
 holds a_checkout_at_the_place_of_the_sources_is_left_alone somebodys_folder dkms.conf tools
-holds of_a_link_to_sources_the_link_alone_is_replaced of_a_link_to_sources_the_link_alone_is_replaced
+holds dkms_source_replaces_a_link_to_sources_and_not_their_folder dkms_source_replaces_a_link_to_sources_and_not_their_folder

@@ -148,13 +148,13 @@ cases=(
 
 echo "TAP version 13"
 echo "1..$((6 + ${#cases[@]}))"
-holds an_update_that_does_not_build_leaves_the_old_one update_that_does_not_build
-holds a_new_version_that_does_not_build_leaves_the_old_one update_that_does_not_build 99.0
+holds an_update_that_does_not_build_leaves_the_old_module update_that_does_not_build
+holds a_new_version_that_does_not_build_leaves_the_old_module update_that_does_not_build 99.0
 holds one_kernel_that_does_not_build_does_not_stop_the_others one_kernel_fails
 holds one_kernel_keeps_its_version_if_a_new_one_does_not_build one_kernel_fails 99.0
-holds if_dkms_cannot_install_the_old_module_is_put_back \
+holds dkms_install_puts_the_old_module_back_if_dkms_cannot_install \
 	dkms_cannot_install 2
-holds if_dkms_cannot_install_a_new_version_the_old_one_is_put_back \
+holds dkms_install_puts_the_old_version_back_if_dkms_cannot_install \
 	dkms_cannot_install 3 99.0
 for case in "${cases[@]}"; do
 	holds "$case" "$case"

@@ -187,7 +187,7 @@ holds "table runs" table_runs
 for origin in posix libevent netty; do
 	holds "coming-from $origin runs" "$work/gcc/coming-from" $origin
 done
-holds "what is stopped late counts as stopped" late_stops_are_right
+holds "a timer that is stopped late counts as stopped" late_stops_are_right
 holds "outlive passes a descriptor: gcc" passes_a_descriptor gcc
 if command -v musl-gcc >/dev/null; then
 	holds "outlive passes a descriptor: musl" passes_a_descriptor musl-gcc \

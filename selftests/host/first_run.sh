@@ -153,7 +153,7 @@ full_cache()
 	ln -sfn usr/lib "$cache/loops/lib"
 }
 
-nothing_is_missing_where_libraries_are_named_t64()
+the_set_up_finds_libraries_that_are_named_t64()
 {
 	full_cache
 	stub_installed '@(libelf1|libssl3|libclang-rt-14-dev)'
@@ -440,7 +440,7 @@ scripts_start_each_other_without_x_bits()
 }
 
 # By what they took the last time.
-what_takes_longest_begins_first_and_the_others_have_the_other_machine()
+the_longest_program_begins_first_and_the_others_share_the_second_machine()
 {
 	printf '6.1/twheel_%s\n' 'one 20' 'three 90' 'two 60' >"$tree/.cache/seconds"
 	run_stubs 6.1 'twheel_*'
@@ -471,7 +471,7 @@ cases=(
 	a_run_without_a_network_says_so
 	a_run_without_a_network_leaves_the_next_one_unharmed
 	an_empty_cache_that_calls_itself_complete_is_mended
-	nothing_is_missing_where_libraries_are_named_t64
+	the_set_up_finds_libraries_that_are_named_t64
 	a_user_without_root_is_told_what_to_run
 	a_user_whose_path_has_no_sbin_finds_modinfo
 	a_system_without_dpkg_is_told_so
@@ -487,7 +487,7 @@ cases=(
 	downloads_tell_their_size_and_how_far_they_are
 	a_run_tells_which_program_of_how_many_it_is_at
 	scripts_start_each_other_without_x_bits
-	what_takes_longest_begins_first_and_the_others_have_the_other_machine
+	the_longest_program_begins_first_and_the_others_share_the_second_machine
 	a_misspelt_test_is_an_error
 	make_list_names_all_tests
 )

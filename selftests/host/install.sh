@@ -47,7 +47,7 @@ dkms_install_brings_module_header_and_rule()
 	nothing_is_left
 }
 
-dkms_install_after_a_change_installs_what_changed()
+dkms_install_after_a_change_installs_the_changed_sources()
 {
 	twheel dkms-install
 	up_to_date
@@ -83,7 +83,7 @@ install_module_takes_the_place_of_dkms()
 	[ -z "$(ls -A "$work/root/usr/src")" ]
 }
 
-uninstall_leaves_what_dkms_installed()
+uninstall_leaves_the_module_that_dkms_has_installed()
 {
 	twheel dkms-install
 	twheel uninstall
@@ -124,7 +124,7 @@ dkms_leaves_out()
 }
 
 # What dpkg starts when a kernel is installed: it fails with this.
-a_new_kernel_gets_a_module_and_an_old_one_none()
+dkms_builds_for_a_new_kernel_and_not_for_an_old_one()
 {
 	local release
 
@@ -161,14 +161,14 @@ cases=(
 	kbuild_signs_if_it_has_a_key_and_runs_no_depmod
 	install_brings_module_header_and_rule
 	dkms_install_brings_module_header_and_rule
-	dkms_install_after_a_change_installs_what_changed
+	dkms_install_after_a_change_installs_the_changed_sources
 	dkms_install_of_a_new_version_replaces_the_old_one
 	each_way_takes_the_place_of_the_other
 	install_module_takes_the_place_of_dkms
-	uninstall_leaves_what_dkms_installed
+	uninstall_leaves_the_module_that_dkms_has_installed
 	removing_leaves_the_header_that_libtwheel_needs
 	removing_twice_is_no_error
-	a_new_kernel_gets_a_module_and_an_old_one_none
+	dkms_builds_for_a_new_kernel_and_not_for_an_old_one
 )
 
 echo "TAP version 13"

@@ -89,7 +89,7 @@ done
 holds "install-module installs what is listed" installs_what_is_listed install-module KDIR="$work/new"
 holds "install-module takes INSTALL_MOD_PATH" installs_what_is_listed install-module \
 	KDIR="$work/new" DESTDIR= INSTALL_MOD_PATH="$work/stage"
-holds "what they install, uninstall-${both[0]} and its like remove" uninstall_leaves_no_file
+holds "uninstall-${both[0]} and its like remove all that was installed" uninstall_leaves_no_file
 holds "without the headers of its libraries, twheelctl names them" \
 	without_its_libraries_twheelctl_names_them
 holds "without a compiler, the library and twheelctl name its package" \

@@ -120,7 +120,7 @@ a_destdir_of_two_lines_is_refused()
 }
 
 # As in the tree of another machine, where /usr/local/include is a link to /somewhere.
-nothing_is_done_if_a_link_leads_out_of_destdir()
+each_target_refuses_a_link_that_leads_out_of_destdir()
 {
 	local link target
 
@@ -193,7 +193,7 @@ cases=(
 	a_relative_kdir_is_seen_from_where_make_is_started
 	install_mod_path_stages_everything
 	a_destdir_of_two_lines_is_refused
-	nothing_is_done_if_a_link_leads_out_of_destdir
+	each_target_refuses_a_link_that_leads_out_of_destdir
 	links_within_destdir_are_followed
 	a_link_in_the_place_of_a_file_is_replaced
 	the_mode_of_a_folder_that_is_there_stays
@@ -205,7 +205,7 @@ names=('my stage' ' my' '-x y' 'a*' '[ab]' "it's a" 'a"b' '(a) & b;')
 echo "TAP version 13"
 echo "1..$((${#cases[@]} + ${#names[@]}))"
 for name in "${names[@]}"; do
-	holds "everything_goes_below_a_folder_called ${name@Q}" everything_goes_below "$name"
+	holds "each_target_installs_below_a_folder_called ${name@Q}" everything_goes_below "$name"
 done
 for case in "${cases[@]}"; do
 	holds "$case" "$case"

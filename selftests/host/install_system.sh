@@ -104,7 +104,7 @@ install_brings_group_rule_and_boot_entry()
 	nothing_is_left
 }
 
-without_systemd_groupadd_makes_the_group()
+groupadd_makes_the_group_if_there_is_no_systemd()
 {
 	rm "$work/bin/systemd-sysusers"
 	command_is systemd-sysusers <<<'exit 127'
@@ -114,7 +114,7 @@ without_systemd_groupadd_makes_the_group()
 }
 
 # As in a container, or in busybox' world.
-without_systemd_and_udev_it_is_installed_all_the_same()
+install_succeeds_without_systemd_and_udev()
 {
 	command_is systemd-sysusers <<<'exit 1'
 	command_is groupadd <<<'exit 1'
@@ -125,7 +125,7 @@ without_systemd_and_udev_it_is_installed_all_the_same()
 	lacks 'udev|error' "$work/said"
 }
 
-if_depmod_fails_the_old_module_is_put_back()
+install_puts_the_old_module_back_if_depmod_fails()
 {
 	system install
 	before=$(all_files "$root/usr/local/include")$(all_files "$root/lib/modules/")
@@ -170,7 +170,7 @@ configure()
 	in_system sh "/host$top/debian/twheel-dkms.postinst" configure
 }
 
-the_package_says_what_is_to_be_done_next()
+the_package_names_the_next_steps()
 {
 	configure
 	grep 'no module for the running kernel' "$work/said"
@@ -192,7 +192,7 @@ the_package_says_what_is_to_be_done_next()
 	[ ! -s "$work/said" ]
 }
 
-what_is_staged_tells_the_running_system_nothing()
+staging_changes_nothing_in_the_running_system()
 {
 	local target
 
@@ -221,7 +221,7 @@ linker_hears()
 	grep -x 'ldconfig ' "$work/commands"
 }
 
-the_linker_is_told_of_the_library_of_the_running_system()
+install_lib_runs_ldconfig_in_the_running_system_alone()
 {
 	local destdir
 
@@ -234,12 +234,12 @@ the_linker_is_told_of_the_library_of_the_running_system()
 }
 
 cases=(
-	the_linker_is_told_of_the_library_of_the_running_system
-	without_systemd_groupadd_makes_the_group
-	without_systemd_and_udev_it_is_installed_all_the_same
-	if_depmod_fails_the_old_module_is_put_back
-	the_package_says_what_is_to_be_done_next
-	what_is_staged_tells_the_running_system_nothing
+	install_lib_runs_ldconfig_in_the_running_system_alone
+	groupadd_makes_the_group_if_there_is_no_systemd
+	install_succeeds_without_systemd_and_udev
+	install_puts_the_old_module_back_if_depmod_fails
+	the_package_names_the_next_steps
+	staging_changes_nothing_in_the_running_system
 	a_destdir_of_a_slash_is_the_running_system
 )
 

@@ -99,7 +99,7 @@ a_folder_in_the_place_of_a_file_is_not_touched()
 }
 
 # The second one comes while another holds the lock, and changes nothing before that ends.
-two_at_a_time_go_one_after_the_other()
+a_second_install_waits_until_the_first_has_ended()
 {
 	local second
 
@@ -119,14 +119,14 @@ two_at_a_time_go_one_after_the_other()
 
 echo "TAP version 13"
 echo "1..9"
-holds a_build_that_fails_leaves_the_old_one kernel_fails broken
-holds modules_install_that_fails_leaves_the_old_one kernel_fails broken_install
-holds a_file_that_cannot_be_written_leaves_the_old_ones any_step install fail 6 everything_is_as_before
-holds a_file_that_cannot_be_renamed_leaves_the_old_ones any_step mv fail 5 everything_is_as_before
+holds a_build_that_fails_leaves_the_old_module kernel_fails broken
+holds a_modules_install_that_fails_leaves_the_old_module kernel_fails broken_install
+holds a_file_that_cannot_be_written_leaves_the_old_files any_step install fail 6 everything_is_as_before
+holds a_file_that_cannot_be_renamed_leaves_the_old_files any_step mv fail 5 everything_is_as_before
 holds a_run_that_is_killed_when_it_writes_is_repaired_by_the_next \
 	any_step install kill 6 repaired_by_the_next_run
 holds a_run_that_is_killed_when_it_renames_is_repaired_by_the_next \
 	any_step mv kill 5 repaired_by_the_next_run
-holds a_place_that_is_taken_leaves_the_old_ones a_place_that_is_taken
+holds a_folder_at_the_temporary_name_leaves_the_old_files a_place_that_is_taken
 holds a_folder_in_the_place_of_a_file_is_not_touched a_folder_in_the_place_of_a_file_is_not_touched
-holds two_at_a_time_go_one_after_the_other two_at_a_time_go_one_after_the_other
+holds a_second_install_waits_until_the_first_has_ended a_second_install_waits_until_the_first_has_ended

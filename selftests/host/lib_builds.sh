@@ -203,21 +203,21 @@ echo "TAP version 13"
 for compiler in gcc clang; do
 	for option in -O0 -O2 -O3; do
 		for other in gcc clang; do
-			holds "library by $compiler $option, program by $other" \
+			holds "a program by $other works with the library by $compiler $option" \
 				mixed $compiler $option $other
 		done
 	done
-	holds "functions are found by their names, and the library is unloaded: $compiler" \
+	holds "a program loads the library by $compiler, finds its functions by their names and unloads it" \
 		by_names $compiler
 done
-holds "two copies of the library are in one process" two_copies
-holds "library and program are optimized by the link: gcc" by_the_link_itself
-where "clang -flto -fuse-ld=lld" "library and program are optimized by the link: clang" \
+holds "two copies of the library work in one process" two_copies
+holds "gcc optimizes library and program when it links them" by_the_link_itself
+where "clang -flto -fuse-ld=lld" "clang optimizes library and program when it links them" \
 	by_the_link_itself_with_clang
-where "musl-gcc" "library and program by musl" with_musl
-where "gcc ${for_32[*]}" "library and program of 32 bits" with_32_bits
-holds "a distribution's hardening" hardened
-where "gcc -include sys/sdt.h" "with USDT=1 the library has its probes" has_its_probes
+where "musl-gcc" "a program with musl works with the library by musl" with_musl
+where "gcc ${for_32[*]}" "a program of 32 bits works with the library of 32 bits" with_32_bits
+holds "the library works with the hardening flags of a distribution" hardened
+where "gcc -include sys/sdt.h" "the library that is built with USDT=1 has its probes" has_its_probes
 where "clang -fsanitize=memory" "a program runs with the sanitizer of memory" with_sanitizer_of_memory
 if command -v valgrind >/dev/null; then
 	holds "a program runs under valgrind" under_valgrind
@@ -225,20 +225,20 @@ else
 	verdict ok "a program runs under valgrind # SKIP there is no valgrind"
 fi
 for standard in c99 c11 c17 c2x; do
-	holds "the header has no warning for others: gcc, $standard" header c gcc -std=$standard \
+	holds "the headers have no warning by gcc, $standard" header c gcc -std=$standard \
 		-Wcast-align=strict -Wmissing-prototypes
-	holds "the header has no warning for others: clang, $standard" header c clang -std=$standard \
+	holds "the headers have no warning by clang, $standard" header c clang -std=$standard \
 		-Wcast-align
 done
 for standard in c++11 c++14 c++17 c++20 c++23; do
-	holds "the header has no warning for others: g++, $standard" header c++ g++ -std=$standard \
+	holds "the headers have no warning by g++, $standard" header c++ g++ -std=$standard \
 		"${cxx[@]}" -Wuseless-cast -Wcast-align=strict
 	# Its name is an older one there.
-	holds "the header has no warning for others: clang++, $standard" header c++ clang++ \
+	holds "the headers have no warning by clang++, $standard" header c++ clang++ \
 		-std=${standard/c++23/c++2b} "${cxx[@]}"
 done
 holds "clang has no warning for the comments of the headers" comments_are_right
-holds "without inline functions, the headers only declare" headers_only_declare
+holds "the headers only declare functions if TWHEEL_NO_INLINE is defined" headers_only_declare
 if [ -n "$bindgen" ]; then
 	holds "bindgen makes bindings to all functions of the library" bindings_name_all_functions
 else

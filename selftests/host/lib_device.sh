@@ -143,21 +143,21 @@ for compiler in gcc clang; do
 	for standard in c99 c11; do
 		for width in '' "${for_32[*]}"; do
 			read -ra command <<<"$compiler -x c -std=$standard $width"
-			holds "it compiles alone: ${command[*]}" compiles_alone "${command[@]}"
+			holds "the header compiles alone: ${command[*]}" compiles_alone "${command[@]}"
 		done
 	done
 done
 for standard in c++11 c++17; do
 	for width in '' "${for_32[*]}"; do
 		read -ra command <<<"-x c++ -std=$standard ${strict_cxx[*]} $width"
-		holds "it compiles alone: g++ ${command[*]}" \
+		holds "the header compiles alone: g++ ${command[*]}" \
 			compiles_alone g++ "${command[@]}" -Wuseless-cast
-		holds "it compiles alone: clang ${command[*]}" compiles_alone clang "${command[@]}"
+		holds "the header compiles alone: clang ${command[*]}" compiles_alone clang "${command[@]}"
 	done
 done
-holds "it compiles beside the other headers, in any order: C" \
+holds "the header compiles beside the other headers, in any order: C" \
 	compiles_beside_the_others gcc -x c -std=c11 -Wall -Wextra -Wpedantic
-holds "it compiles beside the other headers, in any order: C++" \
+holds "the header compiles beside the other headers, in any order: C++" \
 	compiles_beside_the_others g++ -x c++ -std=c++17 -Wall -Wextra -Wpedantic
 holds "words of the refresh table need no library: gcc" words gcc -std=c99
 holds "words of the refresh table need no library: clang" words clang -std=c99

@@ -388,9 +388,9 @@ write_program >"$work/program.c"
 
 echo "TAP version 13"
 echo "1..20"
-holds "it builds without a warning: gcc" builds_by gcc ar gcc
-holds "it builds without a warning: clang" builds_by clang ar clang
-where_there_is aarch64-linux-gnu-gcc "it builds without a warning: gcc for aarch64" \
+holds "the library builds without a warning: gcc" builds_by gcc ar gcc
+holds "the library builds without a warning: clang" builds_by clang ar clang
+where_there_is aarch64-linux-gnu-gcc "the library builds without a warning: gcc for aarch64" \
 	builds_by aarch64-linux-gnu-gcc aarch64-linux-gnu-ar aarch64
 where_there_is musl-gcc "it builds without a warning, and a program runs: gcc with musl" \
 	runs_with_musl
@@ -400,10 +400,10 @@ for case in install_brings_libraries_headers_and_pages \
 	the_static_library_exports_the_same; do
 	holds $case $case
 done
-holds "a program finds it by pkg-config and runs: gcc, C11" runs c gcc -std=c11
-holds "a program finds it by pkg-config and runs: clang, C11" runs c clang -std=c11
-holds "a program finds it by pkg-config and runs: g++, C++17" runs c++ g++ -std=c++17
-holds "a program finds it by pkg-config and runs: clang++, C++17" runs c++ clang++ -std=c++17
+holds "a program finds the library by pkg-config and runs: gcc, C11" runs c gcc -std=c11
+holds "a program finds the library by pkg-config and runs: clang, C11" runs c clang -std=c11
+holds "a program finds the library by pkg-config and runs: g++, C++17" runs c++ g++ -std=c++17
+holds "a program finds the library by pkg-config and runs: clang++, C++17" runs c++ clang++ -std=c++17
 for case in each_function_has_a_page_with_its_declaration links_lead_to_the_page_that_names_them \
 	the_example_in_the_page_compiles_and_runs a_newer_release_takes_the_place_of_the_older_one \
 	uninstall_removes_that_and_nothing_else \

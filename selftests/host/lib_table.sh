@@ -71,14 +71,14 @@ for compiler in gcc clang; do
 	for language in 'c -std=c99' 'c -std=c11' 'c++ -std=c++11'; do
 		for width in '' "${for_32[*]}"; do
 			read -ra command <<<"$compiler -x $language $width"
-			holds "it compiles alone and has its sizes: ${command[*]}" \
+			holds "the header compiles alone and has its sizes: ${command[*]}" \
 				has_its_sizes "${command[@]}"
 		done
 	done
 done
-holds "it compiles beside the other headers, in any order" \
+holds "the header compiles beside the other headers, in any order" \
 	compiles_beside_the_others gcc -x c -std=c11
-holds "it has no inline function" has_no_inline_function
+holds "the header has no inline function" has_no_inline_function
 if [ -e "$ksft/kselftest_harness.h" ]; then
 	holds "threads that share a table in the process have no data race" has_no_data_race
 else

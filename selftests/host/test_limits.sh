@@ -45,5 +45,5 @@ verdict='not ok'
 echo "$verdict 1 a test that hangs ends before its program would be killed"
 verdict='not ok'
 [[ $said = *$'\nok 2 hanging.for_a_second'* ]] && verdict=ok
-echo "$verdict 2 and the tests after it still run"
+echo "$verdict 2 the tests after one that hangs still run"
 [[ $verdict = ok ]] || printf '# %s\n' "${said//$'\n'/$'\n'# }"

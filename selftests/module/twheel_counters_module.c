@@ -99,7 +99,7 @@ static int log_lines(int log, char *text, size_t size)
 	return nr;
 }
 
-TEST_F(counters, wheels_are_those_that_are_open)
+TEST_F(counters, wheels_counts_the_open_wheels)
 {
 	int again, other;
 
@@ -117,7 +117,7 @@ TEST_F(counters, wheels_are_those_that_are_open)
 	EXPECT_EQ(1, counter("wheels"));
 }
 
-TEST_F(counters, timeouts_are_the_live_ones_of_all_wheels)
+TEST_F(counters, timeouts_counts_the_live_ones_of_all_wheels)
 {
 	struct twheel_event event;
 	int i, other = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
@@ -140,7 +140,7 @@ TEST_F(counters, timeouts_are_the_live_ones_of_all_wheels)
 	EXPECT_EQ(6, counter("timeouts"));
 }
 
-TEST_F(counters, bytes_are_those_that_fdinfo_shows_and_the_users)
+TEST_F(counters, bytes_is_the_sum_of_those_in_fdinfo_and_of_those_of_users)
 {
 	long wheels, before = counter("bytes"), bytes, user_bytes;
 	char path[64];
@@ -181,7 +181,7 @@ TEST_F(counters, users_have_a_line_each_as_long_as_they_have_a_wheel)
 }
 
 /* Each counter tells when a wheel of somebody is used. */
-TEST_F(counters, others_than_root_see_neither_users_nor_counters)
+TEST_F(counters, user_without_root_sees_neither_users_nor_counters)
 {
 	pid_t pid = fork();
 
@@ -234,7 +234,7 @@ TEST_F(counters, passes_are_counted_by_who_makes_them)
 	close(real);
 }
 
-TEST_F(counters, late_ones_are_those_of_all_wheels)
+TEST_F(counters, late_counts_the_late_timeouts_of_all_wheels)
 {
 	struct twheel_info info = { .size = sizeof(info) };
 	int i, other = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
@@ -336,7 +336,7 @@ TEST_F(counters, refused_memory_is_one_line_in_the_log_for_a_user_and_names_the_
 	close(full);
 }
 
-TEST_F(counters, each_user_and_each_limit_are_told_of)
+TEST_F(counters, log_has_a_line_for_each_user_and_each_limit)
 {
 	char text[256] = "";
 	int i, full, other, rest[MANY_WHEELS];
@@ -362,7 +362,7 @@ TEST_F(counters, each_user_and_each_limit_are_told_of)
 }
 
 /* As many users as there are: the log tells of some. */
-TEST_F(counters, many_users_who_are_refused_are_no_flood)
+TEST_F(counters, many_refused_users_do_not_flood_the_log)
 {
 	char text[256];
 	int i, full, other, rest[MANY_WHEELS];

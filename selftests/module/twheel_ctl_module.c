@@ -458,7 +458,7 @@ TEST_F(check, system_that_has_no_open_file_left_is_named)
 }
 
 /* By its PID: what it sees, not what root sees. */
-TEST_F(check, process_is_asked_for_as_it_is)
+TEST_F(check, check_of_a_process_says_what_that_process_sees)
 {
 	ASSERT_EQ(0, tw_load_and_wait(""));
 	expect_of_child(_metadata, live_in_a_container, "container-without-node");

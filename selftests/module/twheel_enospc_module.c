@@ -93,7 +93,7 @@ TEST_F(enospc, wheel_that_is_never_armed_takes_memory_of_its_user)
 		close(fds[i]);
 }
 
-TEST_F(enospc, refused_one_changes_nothing)
+TEST_F(enospc, refused_call_changes_nothing)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };
 	struct twheel_info before, after;
@@ -135,7 +135,7 @@ TEST_F(enospc, refresh_table_for_which_there_is_no_memory_says_enospc)
 }
 
 /* They take 8 MB. */
-TEST_F(enospc, slots_of_a_wide_wheel_count_too)
+TEST_F(enospc, slots_of_a_wide_wheel_count_as_memory)
 {
 	struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_VIRTUAL,
@@ -195,7 +195,7 @@ TEST_F(enospc, refused_setup_leaves_none_of_its_values)
 }
 
 /* A SETUP that succeeds is what makes the clock that of its caller's time namespace. */
-TEST_F(enospc, refused_setup_leaves_its_callers_clock_to_the_next)
+TEST_F(enospc, refused_setup_does_not_choose_the_time_namespace)
 {
 	const struct twheel_setup setup = {
 		.clock = TWHEEL_CLOCK_MONOTONIC,

@@ -23,7 +23,7 @@
 #include "../device/twheel_sizes.c"
 
 /* Otherwise all of this would prove nothing. */
-TEST(the_module_knows_a_larger_info_than_this_program)
+TEST(module_has_a_larger_info_than_this_program)
 {
 	struct {
 		struct twheel_info info;

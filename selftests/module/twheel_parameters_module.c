@@ -107,7 +107,7 @@ TEST_F(parameters, max_pending_limit_of_info_is_the_parameter_of_that_name)
 	EXPECT_EQ(info.max_pending_limit, parameter);
 }
 
-TEST_F(parameters, max_pending_limit_bounds_what_a_wheel_may_ask_for)
+TEST_F(parameters, max_pending_limit_bounds_the_max_pending_of_setup)
 {
 	struct twheel_arm arms[101] = {};
 	struct twheel_info info;
@@ -126,7 +126,7 @@ TEST_F(parameters, max_pending_limit_bounds_what_a_wheel_may_ask_for)
 	close(fd);
 }
 
-TEST_F(parameters, max_pending_limit_bounds_also_the_default)
+TEST_F(parameters, max_pending_limit_bounds_the_default)
 {
 	struct twheel_info info;
 	int fd;
@@ -166,7 +166,7 @@ TEST_F(parameters, value_outside_its_range_is_refused_later_and_the_old_one_stay
 }
 
 /* Each limit of memory that is written as 0 is the default again. */
-TEST_F(parameters, share_of_a_user_is_half_of_all_unless_it_was_chosen)
+TEST_F(parameters, share_of_a_user_is_half_of_all_if_nobody_chose_another)
 {
 	unsigned long usual;
 
@@ -273,7 +273,7 @@ TEST_F(parameters, kthread_nice_and_kthread_fifo_are_those_of_the_threads)
 }
 
 /* Half of it at the most, a quarter of the machine's memory at the most. */
-TEST_F(parameters, limits_of_memory_that_nobody_chose_go_by_the_machines)
+TEST_F(parameters, default_limits_of_memory_are_shares_of_the_machine)
 {
 	unsigned long all, each, machine = sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 1024);
 	FILE *file;
@@ -326,7 +326,7 @@ static int say(const char *name, char *said, size_t size)
 }
 
 /* Two of its three timeouts have a place. */
-TEST_F(parameters, the_example_of_the_readme_says_which_entry_was_refused_and_why)
+TEST_F(parameters, example_of_the_readme_names_the_refused_entry_and_the_error)
 {
 	char said[256];
 	int ret;

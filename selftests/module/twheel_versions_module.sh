@@ -104,7 +104,7 @@ result $? "the later module loads"
 there=$(versions_later_this --info)
 # Otherwise all of this would prove nothing.
 [ "${here% *}" -lt "${there% *}" ] && [ "${here#* }" -lt "${there#* }" ]
-result $? "program and module are larger later: $here, $there"
+result $? "INFO is larger in the later program and the later module: $here, $there"
 run_programs later
 rmmod twheel
 echo "1..$number"

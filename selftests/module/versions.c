@@ -71,7 +71,7 @@ FIXTURE_TEARDOWN(versions)
 
 /* ---- the device, without the library ------------------------------------- */
 
-TEST_F(versions, info_says_how_much_of_it_both_know)
+TEST_F(versions, info_returns_the_size_that_both_sides_know)
 {
 	const __u32 theirs = info_of_the_module(self->fd);
 	struct twheel_info info;
@@ -87,7 +87,7 @@ TEST_F(versions, info_says_how_much_of_it_both_know)
 	EXPECT_LATER_IS_ZERO(&info);
 }
 
-TEST_F(versions, timeout_is_armed_moved_looked_at_and_cancelled)
+TEST_F(versions, timeout_is_armed_moved_queried_and_cancelled)
 {
 	struct twheel_arm arms[2] = { { .expires_ns = TW_MS }, { .expires_ns = TW_MS } };
 	struct twheel_status rows[2] = {};
@@ -115,7 +115,7 @@ TEST_F(versions, timeout_is_armed_moved_looked_at_and_cancelled)
 	}
 }
 
-TEST_F(versions, events_are_as_long_as_the_program_wants_them)
+TEST_F(versions, events_have_the_size_that_the_program_chose)
 {
 	struct twheel_event events[3];
 	__u64 ids[2];
@@ -135,7 +135,7 @@ TEST_F(versions, events_are_as_long_as_the_program_wants_them)
 	}
 }
 
-TEST_F(versions, event_of_a_wheel_without_setup_is_that_of_the_first_release)
+TEST_F(versions, event_of_a_wheel_without_setup_has_the_size_of_the_first_release)
 {
 	int fd = tw_open(O_NONBLOCK);
 	unsigned char bytes[2 * TWHEEL_EVENT_SIZE_MIN];
@@ -149,7 +149,7 @@ TEST_F(versions, event_of_a_wheel_without_setup_is_that_of_the_first_release)
 	close(fd);
 }
 
-TEST_F(versions, records_are_done)
+TEST_F(versions, write_carries_out_records)
 {
 	const struct twheel_setup_record first = {
 		.op = TWHEEL_OP_SETUP, .flags = TWHEEL_SETUP_KEYED, .clock = TWHEEL_CLOCK_VIRTUAL,
@@ -223,7 +223,7 @@ TEST_F(versions, library_arms_a_batch_and_reads_its_events)
 	twheel_reader_close(reader);
 }
 
-TEST_F(versions, library_looks_at_timeouts)
+TEST_F(versions, library_queries_timeouts)
 {
 	struct twheel_arm arms[2] = { { .expires_ns = TW_MS }, { .expires_ns = TW_HOUR } };
 	struct twheel_status rows[4], row = {};
