@@ -64,6 +64,17 @@ dkms_remove_works_without_dkms()
 	nothing_is_left
 }
 
+# As dkms-source leaves them, and a run that was killed before dkms knew of them.
+dkms_remove_removes_copies_that_dkms_does_not_know()
+{
+	twheel dkms-source
+	new_version 99.0
+	twheel dkms-source
+	[ "$(find "$root/usr/src" -mindepth 1 -maxdepth 1 | wc -l)" = 2 ]
+	twheel dkms-remove
+	nothing_is_left
+}
+
 # somebodys_folder: at the place of the sources.
 somebodys_folder()
 {
@@ -99,11 +110,13 @@ halves=(sources_removed_by_hand link_to_the_sources_removed build_killed what_wa
 	version_removed original_module_left all_of_dkms_removed)
 
 echo "TAP version 13"
-echo "1..$((4 + ${#halves[@]}))"
+echo "1..$((5 + ${#halves[@]}))"
 for half in "${halves[@]}"; do
 	holds "dkms_install_repairs_a_module_and_dkms_remove_removes_it: $half" is_repaired "$half"
 done
 holds dkms_remove_works_without_dkms dkms_remove_works_without_dkms
+holds dkms_remove_removes_copies_that_dkms_does_not_know \
+	dkms_remove_removes_copies_that_dkms_does_not_know
 holds somebodys_folder_at_the_place_of_the_sources_is_left_alone somebodys_folder COPYING
 holds a_checkout_at_the_place_of_the_sources_is_left_alone somebodys_folder dkms.conf tools
 holds dkms_source_replaces_a_link_to_sources_and_not_their_folder dkms_source_replaces_a_link_to_sources_and_not_their_folder
