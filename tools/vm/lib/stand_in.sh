@@ -10,6 +10,8 @@ version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
 # dkms wants to be root. Without the file dkms would make itself a key in /var/lib/dkms.
 as_root=(env sign_file=/nonexistent)
 [ "$(id -u)" = 0 ] || as_root+=(unshare --map-root-user)
+# The library and twheelctl are compiled to be installed, and not run.
+export CFLAGS=-O0
 tree=$work/tree
 root=$work/root
 dkms=$root/var/lib/dkms/twheel
