@@ -29,8 +29,9 @@
 /* Callbacks that are known by their timers: the innermost ones. */
 #define CALLBACKS_MAX	16
 
-/* Timers that one dispatch moves to other slots at most. */
+/* Timers that one dispatch moves to other slots at most, and before it reads the clock again. */
 #define WHEEL_BUDGET	4096
+#define WHEEL_STEP	128
 
 /*
  * Lists of timers that are in no slot:
@@ -76,7 +77,8 @@ struct twheel {
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	int fd;				/* below 0: none */
-	int budget;			/* timers that this dispatch may still move */
+	int budget;			/* timers that this dispatch may move in this step */
+	int reserve;			/* and in further steps */
 	bool readable;			/* the timerfd has fired since it was set */
 	/* By twheel_wake(), which takes no lock; atomic: it is for the next ... */
 	bool woken;			/* twheel_wait() */
