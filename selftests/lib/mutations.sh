@@ -23,7 +23,8 @@ test_limits=120
 wheel_programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns
 	twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks
 	twheel_lib_options twheel_lib_shared_tsan)
-table_programs=(twheel_lib_table twheel_lib_table_shared)
+table_programs=(twheel_lib_table twheel_lib_table_shared twheel_lib_review)
+device_programs=(twheel_lib_client)
 
 asked_for()
 {
@@ -106,6 +107,7 @@ mutation()
 	local name=$1 file=$output/tree/lib/$2 what late nr_times programs=("${wheel_programs[@]}")
 
 	[[ $2 != @(table.c|twheel/table.h) ]] || programs=("${table_programs[@]}")
+	[[ $2 != @(device.c|twheel/device.h) ]] || programs=("${device_programs[@]}")
 
 	case ${names[0]:-} in
 	list)
@@ -147,7 +149,8 @@ begin()
 	[[ ${names[0]:-} != @(list|check) ]] || return 0
 	echo "TAP version 13"
 	copy_library
-	first_failure "${wheel_programs[@]}" "${table_programs[@]}"
+	first_failure "${wheel_programs[@]}" twheel_lib_table twheel_lib_table_shared \
+		"${device_programs[@]}"
 	[ -z "$what$late" ] || {
 		verdict 'not ok' "the library as it is: ${what:-$late takes more than $limit s}"
 		echo "1..$nr"
@@ -833,6 +836,270 @@ mutation any_flags_of_a_call_are_taken table.c \
 mutation deadline_of_an_unread_number_is_said table.c \
 	'state == TWHEEL_TABLE_PENDING ? deadline : TWHEEL_TABLE_NEVER;' \
 	'deadline;'
+mutation unread_number_stays_in_its_list table.c \
+	'		if (c->result == TWHEEL_TABLE_UNREAD || is_stop(c))
+			stop_timer(t);' \
+	'		if (is_stop(c))
+			stop_timer(t);'
+mutation state_goes_by_the_clock_instead_of_the_edge table.c \
+	'	edge = last_edge(w);
+	from_ns' \
+	'	edge = now_ns | KEY;
+	from_ns'
+mutation number_past_its_deadline_waits_for_an_edge table.c \
+	'			timers_start(w, t, 0, 0);' \
+	'			timers_start(w, t, deadline_ns, 0);'
+mutation array_ends_at_a_bad_number table.c \
+	'			c->result = -ERANGE;
+			continue;' \
+	'			c->result = -ERANGE;
+			break;'
+mutation fetch_ends_with_its_first_dispatch table.c \
+	'while ((uint32_t)got < nr && loop_wake_ns(w) <= w->clock_ns);' \
+	'while (0);'
+mutation fetch_leaves_the_descriptor table.c \
+	'	ret = loop_set_fd(w);
+	loop_end_turn(w);
+	unlock(w);
+	return got ? got : ret;' \
+	'	ret = 0;
+	loop_end_turn(w);
+	unlock(w);
+	return got ? got : ret;'
+mutation fetch_of_no_numbers_is_taken table.c \
+	'	if (!nr)
+		return -EINVAL;
+	if (nr > INT32_MAX)' \
+	'	if (nr > INT32_MAX)'
+mutation fetch_sleeps_though_it_is_not_to table.c \
+	'if (ret || !timeout_ns || loop_clock' \
+	'if (ret || loop_clock'
+mutation table_of_no_numbers_is_made table.c \
+	'if (!nr || nr > NUMBERS_MAX' \
+	'if (nr > NUMBERS_MAX'
+mutation reserved_option_of_a_table_is_taken table.c \
+	' || o.reserved ||
+' \
+	' ||
+'
+mutation table_in_the_process_takes_a_descriptor table.c \
+	'(o.backend == TWHEEL_TABLE_PROCESS && (o.flags || o.fd))' \
+	'(o.backend == TWHEEL_TABLE_PROCESS && o.flags)'
+mutation delay_is_taken_on_a_clock_that_can_be_set table.c \
+	' || (flags && table->settable))' \
+	')'
+mutation state_of_a_number_beyond_the_last_is_said table.c \
+	'	if (number >= table->nr)
+		return -ERANGE;' \
+	'	if (number > table->nr)
+		return -ERANGE;'
+mutation table_may_be_moved_to_the_end_of_time table.c \
+	'if (to_ns >= NONE_NS)' \
+	'if (to_ns > NONE_NS)'
+mutation now_of_a_table_is_that_of_the_last_turn table.c \
+	'return twheel_update(table->wheel);' \
+	'return table->wheel->clock_ns;'
+mutation tai_of_a_table_is_no_settable_clock table.c \
+	'clock == TWHEEL_TABLE_REALTIME || clock == TWHEEL_TABLE_TAI' \
+	'clock == TWHEEL_TABLE_REALTIME'
+mutation table_has_another_never twheel/table.h \
+	'#define TWHEEL_TABLE_NEVER	UINT64_MAX' \
+	'#define TWHEEL_TABLE_NEVER	((uint64_t)INT64_MAX)'
+mutation table_has_another_state twheel/table.h \
+	'#define TWHEEL_TABLE_UNREAD	2' \
+	'#define TWHEEL_TABLE_UNREAD	3'
+mutation table_has_another_clock twheel/table.h \
+	'#define TWHEEL_TABLE_TAI	3U' \
+	'#define TWHEEL_TABLE_TAI	5U'
+mutation table_options_have_another_order twheel/table.h \
+	'	uint32_t backend;
+	uint32_t flags;' \
+	'	uint32_t flags;
+	uint32_t backend;'
+mutation table_options_are_longer twheel/table.h \
+	'	uint32_t reserved;
+};' \
+	'	uint32_t reserved;
+	uint64_t more;
+};'
+mutation device_says_no_errno device.c \
+	'return ret < 0 ? -errno : ret;' \
+	'return ret;'
+mutation device_is_set_up_without_the_setup device.c \
+	'setup ? setup : &usual' \
+	'&usual'
+mutation wheel_that_was_set_up_is_not_adopted device.c \
+	'if (ret && ret != -EBUSY &&' \
+	'if (ret &&'
+mutation drained_wheel_is_not_adopted device.c \
+	' && ret != -ESHUTDOWN &&' \
+	' &&'
+mutation another_driver_is_taken_for_the_device device.c \
+	'		return -ENOTTY;
+	return 0;' \
+	'		return 0;
+	return 0;'
+mutation descriptor_0_to_2_is_kept device.c \
+	'if (fd > STDERR_FILENO)' \
+	'if (fd >= 0)'
+mutation exec_keeps_the_descriptor device.c \
+	'fcntl(fd, F_SETFD, FD_CLOEXEC)' \
+	'fcntl(fd, F_SETFD, 0)'
+mutation device_that_fails_leaves_its_memory device.c \
+	'		free(new);
+		return ret;' \
+	'		return ret;'
+mutation open_that_fails_leaves_the_descriptor device.c \
+	'	if (ret < 0)
+		close(fd);
+	return ret;' \
+	'	return ret;'
+mutation close_leaves_the_table_mapped device.c \
+	'	if (d->table)
+		munmap(d->table, (size_t)d->info.refresh_size);
+' \
+	''
+mutation vector_is_longer_than_the_module_takes device.c \
+	'nr < d->info.max_vector ? nr : d->info.max_vector' \
+	'nr'
+mutation driver_that_says_nothing_is_asked_for_ever device.c \
+	'(!vector.nr_done || vector.nr_done > vector.nr)' \
+	'vector.nr_done > vector.nr'
+mutation driver_that_says_too_much_is_believed device.c \
+	'(!vector.nr_done || vector.nr_done > vector.nr)' \
+	'!vector.nr_done'
+mutation rest_of_a_call_that_fails_has_no_result device.c \
+	'		memcpy(element + result, &ret, sizeof(ret));' \
+	'		;'
+mutation call_that_was_stopped_does_not_go_on device.c \
+	'		element += vector.nr_done * size;
+	}' \
+	'		element += vector.nr_done * size;
+		ret = -EINTR;
+		break;
+	}'
+mutation batch_of_no_elements_is_made device.c \
+	'if (!capacity || capacity' \
+	'if (capacity'
+mutation batch_is_longer_than_a_vector device.c \
+	'capacity > d->info.max_vector || each' \
+	'each'
+mutation full_batch_takes_one_more device.c \
+	'b->nr == b->capacity ||' \
+	'b->nr > b->capacity ||'
+mutation batch_takes_an_element_that_is_too_long device.c \
+	' || size > b->size)' \
+	')'
+mutation element_of_a_batch_is_not_cleared device.c \
+	'	memset(element, 0, size);
+' \
+	''
+mutation element_that_was_not_submitted_has_a_result device.c \
+	'= -EINPROGRESS;' \
+	'= 0;'
+mutation run_of_a_batch_has_two_flags device.c \
+	'		       e[nr].flags == e->flags && ' \
+	'		       '
+mutation run_of_a_batch_has_two_sizes device.c \
+	' && e[nr].size == e->size)' \
+	')'
+mutation run_of_a_batch_has_two_commands device.c \
+	'++b->submitted < b->nr && e[nr].command == e->command &&' \
+	'++b->submitted < b->nr &&'
+mutation batch_submits_again_what_it_has_submitted device.c \
+	'	while (b->submitted < b->nr) {' \
+	'	b->submitted = 0;
+	while (b->submitted < b->nr) {'
+mutation reset_leaves_what_was_submitted device.c \
+	'	b->submitted = 0;
+	b->end' \
+	'	b->end'
+mutation result_beyond_the_last_is_said device.c \
+	'index < b->nr ? *(__s32 *)' \
+	'index <= b->nr ? *(__s32 *)'
+mutation read_fetches_more_than_there_is_room_for device.c \
+	'(nr < max ? nr : max) * length' \
+	'max * length'
+mutation part_of_an_event_is_taken_for_one device.c \
+	'	if ((size_t)bytes % length)
+		return -EIO;' \
+	''
+mutation event_that_is_longer_overwrites_the_next device.c \
+	'		       size < length ? size : length);
+	return (int)' \
+	'		       length);
+	return (int)'
+mutation event_that_is_shorter_is_not_cleared device.c \
+	'memcpy(memset((unsigned char *)events + i * size, 0, size), buffer' \
+	'memcpy((unsigned char *)events + i * size, buffer'
+mutation reader_of_no_events_is_made device.c \
+	'if (!nr || nr > EVENTS_MAX)' \
+	'if (nr > EVENTS_MAX)'
+mutation event_of_a_reader_overwrites_what_follows device.c \
+	'r->next, size < length ? size : length);' \
+	'r->next, length);'
+mutation reader_says_no_error device.c \
+	'		if (ret <= 0)
+			return ret;' \
+	'		if (ret <= 0)
+			return 0;'
+mutation reader_hands_out_the_first_event_for_ever device.c \
+	'	r->next += length;
+' \
+	''
+mutation table_is_mapped_each_time device.c \
+	'	if (!known) {' \
+	'	if (1) {'
+mutation module_without_a_table_is_mapped device.c \
+	'if (!_TWHEEL_ATOMIC_WORDS || !(d->info.features & TWHEEL_FEATURE_REFRESH))' \
+	'if (!_TWHEEL_ATOMIC_WORDS)'
+mutation cancel_goes_by_key twheel/device.h \
+	'	return _twheel_device_vector(d, TWHEEL_IOC_CANCEL, 0, cancels,' \
+	'	return _twheel_device_vector(d, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, cancels,'
+mutation cancel_of_a_key_goes_by_id twheel/device.h \
+	'TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, cancels,' \
+	'TWHEEL_IOC_CANCEL, 0, cancels,'
+mutation query_of_a_key_goes_by_id twheel/device.h \
+	'	_twheel_device_vector(d, TWHEEL_IOC_QUERY, TWHEEL_VECTOR_BY_KEY, status' \
+	'	_twheel_device_vector(d, TWHEEL_IOC_QUERY, 0, status'
+mutation batch_arms_without_user_data twheel/device.h \
+	'		arm->user_data = user_data;
+' \
+	''
+mutation batch_moves_to_no_deadline twheel/device.h \
+	'				  offsetof(struct twheel_arm, id), id).arm;
+
+	if (arm)
+		arm->expires_ns = expires_ns;' \
+	'				  offsetof(struct twheel_arm, id), id).arm;
+
+	(void)expires_ns;'
+mutation batch_moves_the_key_by_id twheel/device.h \
+	'_twheel_batch_add(b, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY,' \
+	'_twheel_batch_add(b, TWHEEL_IOC_REARM, 0,'
+mutation batch_cancels_the_key_by_id twheel/device.h \
+	'_twheel_batch_add(b, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY,' \
+	'_twheel_batch_add(b, TWHEEL_IOC_CANCEL, 0,'
+mutation batch_has_room_for_the_shorter_element twheel/device.h \
+	'sizeof(struct twheel_arm) > sizeof(struct twheel_cancel) ?' \
+	'sizeof(struct twheel_arm) < sizeof(struct twheel_cancel) ?'
+mutation deadline_of_a_word_is_rounded_down twheel/device.h \
+	'(deadline_ns + (1ULL << shift) - 1) >> shift' \
+	'deadline_ns >> shift'
+mutation stale_refresh_is_stored twheel/device.h \
+	'			return 0;
+	} while' \
+	'			break;
+	} while'
+mutation refresh_after_an_older_generation_stores_nothing twheel/device.h \
+	'- 1 < TWHEEL_REFRESH_GEN_MASK >> 1)' \
+	'- 1 < TWHEEL_REFRESH_GEN_MASK)'
+mutation refresh_forgets_the_generation twheel/device.h \
+	'&old, deadline | gen, 1' \
+	'&old, deadline, 1'
+mutation blind_refresh_forgets_the_generation twheel/device.h \
+	'deadline | (id >> 32 & TWHEEL_REFRESH_GEN_MASK), __ATOMIC' \
+	'deadline, __ATOMIC'
 mutation child_keeps_the_parents_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);

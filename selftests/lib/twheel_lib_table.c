@@ -204,6 +204,20 @@ TEST_F(table, start_of_an_unread_number_revokes_it)
 	EXPECT_EQ(1, fetch_one(self->t));
 }
 
+TEST_F(table, unread_number_that_is_restarted_waits_for_its_tick)
+{
+	/* It had passed when it was started, so it waited for no tick. */
+	ASSERT_EQ(0, twheel_table_advance(self->t, 100 * TW_US));
+	ASSERT_EQ(IDLE, twheel_table_start(self->t, 7, 0));
+	ASSERT_EQ(0, twheel_table_advance(self->t, 110 * TW_US));
+	ASSERT_EQ(UNREAD, twheel_table_start(self->t, 7, 200 * TW_US));
+	ASSERT_EQ(0, twheel_table_advance(self->t, 300 * TW_US));
+	EXPECT_EQ(-ENOENT, fetch_one(self->t));
+	EXPECT_EQ(PENDING, twheel_table_state(self->t, 7, NULL));
+	ASSERT_EQ(0, twheel_table_advance(self->t, TW_MS));
+	EXPECT_EQ(7, fetch_one(self->t));
+}
+
 /* A limit has ended the first fetch in the middle of a tick. */
 TEST_F(table, unread_numbers_are_revoked_after_a_fetch_that_was_full)
 {
