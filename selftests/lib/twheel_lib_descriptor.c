@@ -412,4 +412,44 @@ TEST_F(descriptor, callbacks_of_one_shots_read_no_clock)
 	EXPECT_EQ(0, lib_calls.system);
 }
 
+TEST_F(descriptor, each_call_of_a_periodic_timer_reads_the_clock_and_now_stays)
+{
+	__u64 now_ns;
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		twheel_start_every(self->w, &self->mark[i].timer, TW_MS);
+	twheel_next(self->w);
+	tw_sleep(3 * TW_MS);
+	lib_watch();
+	EXPECT_EQ(MANY, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1 + MANY, lib_calls.clock);
+	now_ns = twheel_now(self->w);
+	for (i = 0; i < MANY; i++)
+		EXPECT_EQ(now_ns, self->mark[i].at_ns);
+}
+
+TEST_F(descriptor, now_is_new_after_each_callback_of_a_fixed_delay)
+{
+	__u64 now_ns;
+
+	now_ns = twheel_now(self->w);
+	twheel_start_periodic(self->w, &self->mark[0].timer, now_ns, TW_MS, TWHEEL_FIXED_DELAY);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_LT(self->mark[0].at_ns, twheel_now(self->w));
+}
+
+/* So errno after a call says nothing. */
+TEST_F(descriptor, dispatch_that_succeeds_may_change_errno)
+{
+	struct twheel *w;
+
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_REALTIME, 0, TW_MS));
+	ASSERT_LE(0, twheel_fd(w));
+	errno = 0;
+	EXPECT_EQ(0, twheel_dispatch(w, 0));
+	EXPECT_EQ(EAGAIN, errno);
+	twheel_close(w);
+}
+
 TEST_HARNESS_MAIN

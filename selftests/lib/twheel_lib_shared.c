@@ -208,6 +208,20 @@ TEST_F(shared, wake_before_a_wait_ends_that_one_and_no_other)
 	EXPECT_LE(before_ns + 20 * TW_MS, tw_now(CLOCK_MONOTONIC));
 }
 
+TEST_F(shared, wait_that_calls_a_timer_returns_the_count_and_spends_the_wake)
+{
+	__u64 before_ns;
+	struct mark m;
+
+	mark_init(&m);
+	twheel_start(self->w, &m.timer, 0);
+	twheel_wake(self->w);
+	EXPECT_EQ(1, twheel_wait(self->w, TW_MIN));
+	before_ns = tw_now(CLOCK_MONOTONIC);
+	EXPECT_EQ(0, twheel_wait(self->w, 20 * TW_MS));
+	EXPECT_LE(before_ns + 20 * TW_MS, tw_now(CLOCK_MONOTONIC));
+}
+
 TEST_F(shared, wake_makes_the_descriptor_readable_until_the_next_dispatch)
 {
 	ASSERT_LE(0, twheel_fd(self->w));

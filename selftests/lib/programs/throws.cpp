@@ -130,6 +130,55 @@ static int on_two_threads()
 	return called ? 0 : 3;
 }
 
+/* The visitor of twheel_stop_all() throws: the others pend and never expire. */
+static void on_stop(struct twheel *w, struct twheel_timer *t, void *arg)
+{
+	(void)w;
+	(void)t;
+	if (++*static_cast<int *>(arg) == 2)
+		throw std::runtime_error("visitor");
+}
+
+static int out_of_a_visitor(uint32_t flags)
+{
+	struct twheel_options options = {};
+	Connection connection[5];
+	struct twheel *w;
+	int visited = 0, i, pending = 0;
+
+	options.size = sizeof(options);
+	options.clock = TWHEEL_VIRTUAL;
+	options.flags = flags;
+	if (twheel_open(&w, &options) < 0)
+		return 1;
+	for (i = 0; i < 5; i++)
+		twheel_start(w, &connection[i].timer, TWHEEL_MSEC);
+	try {
+		twheel_stop_all(w, on_stop, &visited);
+		return 2;
+	} catch (const std::runtime_error &) {
+	}
+	for (i = 0; i < 5; i++) {
+		pending += twheel_timer_pending(&connection[i].timer);
+		if (twheel_timer_deadline(&connection[i].timer) != TWHEEL_NEVER)
+			return 3;
+	}
+	twheel_advance(w, TWHEEL_SEC);
+	if (pending != 3 || twheel_dispatch(w, 0) != 0)
+		return 4;
+	/* A restart takes one of them along; the next twheel_stop_all() stops the rest. */
+	for (i = 0; !twheel_timer_pending(&connection[i].timer);)
+		i++;
+	twheel_start(w, &connection[i].timer, TWHEEL_MSEC);
+	twheel_advance(w, 2 * TWHEEL_SEC);
+	if (twheel_dispatch(w, 0) != 1 || connection[i].called != 1)
+		return 5;
+	if (twheel_stop_all(w, nullptr, nullptr) != 2)
+		return 6;
+	twheel_close(w);
+	return 0;
+}
+
 int main()
 {
 	int ret = on_a_wheel(0);
@@ -140,5 +189,7 @@ int main()
 		ret = 11;
 	if (!ret && !finds_its_object())
 		ret = 20;
+	if (!ret && (out_of_a_visitor(0) || out_of_a_visitor(TWHEEL_SHARED)))
+		ret = 30;
 	return ret ? ret : on_two_threads();
 }
