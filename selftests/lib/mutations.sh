@@ -871,9 +871,6 @@ mutation fetch_of_no_numbers_is_taken table.c \
 		return -EINVAL;
 	if (nr > INT32_MAX)' \
 	'	if (nr > INT32_MAX)'
-mutation fetch_sleeps_though_it_is_not_to table.c \
-	'if (ret || !timeout_ns || loop_clock' \
-	'if (ret || loop_clock'
 mutation table_of_no_numbers_is_made table.c \
 	'if (!nr || nr > NUMBERS_MAX' \
 	'if (nr > NUMBERS_MAX'
@@ -893,9 +890,6 @@ mutation state_of_a_number_beyond_the_last_is_said table.c \
 		return -ERANGE;' \
 	'	if (number > table->nr)
 		return -ERANGE;'
-mutation table_may_be_moved_to_the_end_of_time table.c \
-	'if (to_ns >= NONE_NS)' \
-	'if (to_ns > NONE_NS)'
 mutation now_of_a_table_is_that_of_the_last_turn table.c \
 	'return twheel_update(table->wheel);' \
 	'return table->wheel->clock_ns;'
@@ -916,6 +910,11 @@ mutation table_options_have_another_order twheel/table.h \
 	uint32_t flags;' \
 	'	uint32_t flags;
 	uint32_t backend;'
+mutation table_change_has_another_order twheel/table.h \
+	'	uint32_t number;
+	int32_t result;' \
+	'	int32_t result;
+	uint32_t number;'
 mutation table_options_are_longer twheel/table.h \
 	'	uint32_t reserved;
 };' \

@@ -403,6 +403,7 @@ TEST_F(table, bad_calls_change_nothing)
 	EXPECT_EQ(-ERANGE, twheel_table_start(self->t, NR, TW_MS));
 	EXPECT_EQ(-ERANGE, twheel_table_start_after(self->t, UINT32_MAX, TW_MS));
 	EXPECT_EQ(-ERANGE, twheel_table_stop(self->t, NR));
+	EXPECT_EQ(-ERANGE, twheel_table_state(self->t, NR, NULL));
 	EXPECT_EQ(-EINVAL, twheel_table_apply(self->t, &c, 1, 2));
 	EXPECT_EQ(-EINVAL, twheel_table_apply(self->t, &c, 1U << 31, 0));
 	EXPECT_EQ(TW_POISON32, (__u32)c.result);

@@ -104,10 +104,14 @@ TEST_F(opened, close_of_no_table_does_nothing)
 TEST_F(opened, each_clock_goes)
 {
 	__u32 clock, number;
+	__u64 before_ns;
 
 	for (clock = TWHEEL_TABLE_MONOTONIC; clock <= TWHEEL_TABLE_TAI; clock++) {
 		self->options.clock = clock;
 		ASSERT_EQ(0, twheel_table_open(&self->t, NR, &self->options));
+		before_ns = twheel_table_now(self->t);
+		tw_sleep(TW_MS);
+		EXPECT_LE(before_ns + TW_MS, twheel_table_now(self->t));
 		ASSERT_EQ(IDLE, twheel_table_start(self->t, 1,
 						   twheel_table_now(self->t) + 3 * TW_MS));
 		ASSERT_EQ(IDLE, twheel_table_start(self->t, 2,
@@ -223,11 +227,17 @@ TEST_F(shared, descriptor_that_somebody_closed_is_ebadf)
 	ASSERT_EQ(0, close(twheel_table_fd(self->t)));
 	EXPECT_EQ(-EBADF, twheel_table_start_after(self->t, 1, TW_HOUR));
 	EXPECT_EQ(-EBADF, twheel_table_expired(self->t, &number, 1, NEVER));
-	/* So a loop that sleeps until then asks what has expired. */
-	if (variant->backend == TWHEEL_TABLE_DEVICE) {
-		EXPECT_EQ(0, twheel_table_next(self->t));
-		EXPECT_EQ(0, twheel_table_now(self->t));
+	if (variant->backend == TWHEEL_TABLE_PROCESS) {
+		/* It has been started nevertheless. */
+		EXPECT_EQ(PENDING, twheel_table_state(self->t, 1, NULL));
+		EXPECT_EQ(PENDING, twheel_table_stop(self->t, 1));
+		return;
 	}
+	EXPECT_EQ(-EBADF, twheel_table_state(self->t, 1, NULL));
+	EXPECT_EQ(-EBADF, twheel_table_stop(self->t, 1));
+	/* So a loop that sleeps until then asks what has expired. */
+	EXPECT_EQ(0, twheel_table_next(self->t));
+	EXPECT_EQ(0, twheel_table_now(self->t));
 }
 
 static _Atomic pid_t sleeper_tid;
