@@ -140,7 +140,7 @@ checks()
 	check design_names "the functions that the documents name are there, and in the files named with them"
 	check operating "the counters and the fields of tracepoints are described"
 	check peers "each test that the document about peers names is there"
-	check sentences "each sentence of the uapi header has a test that is there"
+	check sentences "each sentence of the public headers has a test that is there"
 	check fault_sites "the table of fault sites is the one that the test goes by"
 	check licences "each file says the licence that it is to have, and the text of that is there"
 	check mutants "each mutant can be made in the sources, and names a test that is there"

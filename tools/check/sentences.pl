@@ -10,8 +10,10 @@
 #
 # A sentence ends with its paragraph, or with a full stop or a question mark if no small letter
 # follows but a name. The line of a member ("@NAME: ..."), of an errno and of a list begins a
-# paragraph. A comment belongs to the structure, the enum, the macro or the DOC: line that it
-# stands with; a plain one in lines of its own that ends without a full stop is a heading.
+# paragraph. A comment belongs to the structure, the enum, the function, the macro or the DOC: line
+# that it stands with; a plain one in lines of its own that ends without a full stop is a heading.
+# What the library's headers say of themselves belongs to "the header". The code of an example is no
+# sentence, nor is what a header keeps to itself: private members, and what is inline.
 
 use strict;
 use warnings;
@@ -30,12 +32,13 @@ sub sentences
 	my ($text) = @_;
 	my @sentences;
 
-	for my $paragraph (split /\n\s*\n|\n(?=- |@\w+: |\t(?:E[A-Z0-9]+|others)\t)/, $text) {
+	for my $paragraph (split /\n\s*\n|\n(?=- |@\w+: |\t(?:-?E[A-Z0-9]+|others)\t|Return: )/, $text) {
 		$paragraph =~ s/\s+/ /g;
 		$paragraph =~ s/^ ?(?:- )?| $//g;
 		push @sentences, split /(?<=[.?]) (?=[A-Z@"`0-9\/]|[a-z]+(?:\(\)|_))/, $paragraph;
 	}
-	return grep { /\w/ } @sentences;
+	# That a parameter is the wheel is no promise.
+	return grep { /\w/ && !/^@(?!id)\w+: the (?:wheel|timer|device|batch|reader|table|number|timeout)$/ } @sentences;
 }
 
 # [SECTION, SENTENCE...]... of the header.
@@ -44,24 +47,33 @@ sub read_header
 	my $text = slurp($header);
 	my @sections;
 
+	$text =~ s{^(?:#ifndef TWHEEL_NO_INLINE\n|/\* -+ how the inline functions are made).*}{}ms;
+	$text =~ s/^#ifdef __cplusplus\n\/\*.*?^extern "C"//ms;
+	$text =~ s/^\t\/\* private: .*?^};//msg;
 	while ($text =~ m{^([^\n]*?)/(\*\*?)(?!\*)(.*?)\*/}msg) {
 		my ($before, $kind, $body, $after) = ($1, $2, $3, substr($text, pos $text));
 		my $name = '';
 
-		next if $before =~ /^#(?!define)/;
+		next if $before =~ /^#(?!define)/ || $before =~ /^#define _/;
 		$body =~ s/^ \* ?//mg;
 		$body =~ s/^\s+//;
 		if ($before =~ /^(?:#define)?\s*(\w+)/) {
 			$name = $1;
+		} elsif ($body =~ s/^libtwheel: //) {
+			$name = 'the header';
+			$body =~ s/^\t[^\n]*\n//mg;
 		} elsif ($kind eq '**') {
-			($name) = $body =~ /^(DOC: [^\n]+|(?:enum|struct) \w+)/;
+			($name) = $body =~ /^(DOC: [^\n]+|(?:enum|struct) \w+|\w+(?=\(\) - | - ))/;
 			$body =~ s/^[^\n]*\n//;
 		} else {
 			# A heading is not a sentence.
 			next if $body !~ /\.\s*$/;
-			($name) = $after =~ m{\A(?:\s*/\*.*?\*/)*\s*(?:#define )?((?:enum |struct )?\w+)}s;
+			($name) = $after =~ m{\A\s*(?:_TWHEEL_\w+\s+)?(?:[a-z]\w*[ *]+)+(twheel_\w+)\(}s;
+			($name) = $after =~ m{\A(?:\s*/\*.*?\*/)*\s*(?:#if[^\n]*\s+)?(?:#define )?((?:enum |struct )?\w+)}s
+				if !$name;
 		}
 		die "$header: what does this belong to: $body\n" if !$name;
+		next if $name =~ /^_/;
 		if (@sections && $sections[-1][0] eq $name) {
 			push @{$sections[-1]}, sentences($body);
 		} else {

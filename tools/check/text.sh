@@ -190,10 +190,16 @@ names_of_files()
 		done
 }
 
-# Each sentence of the uapi header has a test that is there.
+# Each sentence of the uapi header and of the library's has a test that is there.
 sentences()
 {
-	test_programs | tools/check/sentences.pl uapi/linux/twheel.h selftests/sentences.txt
+	local programs name
+
+	programs=$(test_programs)
+	tools/check/sentences.pl uapi/linux/twheel.h selftests/sentences.txt <<<"$programs"
+	for name in twheel twheel/device twheel/table; do
+		tools/check/sentences.pl lib/$name.h "selftests/lib/sentences/${name##*/}.txt" <<<"$programs"
+	done
 }
 
 # The tables in the document are those that the tests go by.
