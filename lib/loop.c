@@ -4,7 +4,7 @@
  *
  * A callback may close any wheel, throw, or leave by longjmp().  So all that a dispatch knows
  * is in the wheel, and a timer has left the list of those that are due before it is called.
- * When a callback has returned, the dispatch asks the stub whether the wheel is still there.
+ * A wheel that is closed in a callback stays until the outermost dispatch of it is over.
  * Nothing is known by thread: another copy of the library may have closed the wheel, and a
  * callback that is a coroutine may return on another thread.
  *
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -276,10 +277,34 @@ EXPORT void twheel_wake(struct twheel *w)
 
 /* ---- dispatch -------------------------------------------------------------- */
 
-/* Whether a wheel was closed since this count of its stub. */
-static inline bool is_closed(const struct stub *stub, uint32_t closed)
+/* A dispatch that is under way, on the stack: how the wheel was before it. */
+struct pass {
+	struct twheel *w;
+	uint64_t periods;
+	bool dispatched;
+	bool is_over;
+};
+
+static inline void pass_is_over(struct pass *pass)
 {
-	return unlikely(__atomic_load_n(&stub->closed, __ATOMIC_RELAXED) != closed);
+	pass->w->periods = pass->periods;
+	pass->w->dispatched = pass->dispatched;
+	pass->is_over = true;
+}
+
+static APART void free_closed(struct twheel *w)
+{
+	if (w->closed && !w->dispatched)
+		free(w);
+}
+
+/* A callback has thrown, or its thread was cancelled in it.  If shared, call_was_left() did it. */
+static void pass_was_left(struct pass *pass)
+{
+	if (likely(pass->is_over))
+		return;
+	pass_is_over(pass);
+	free_closed(pass->w);
 }
 
 /* A timer that is in no list; its deadline, and whether it is periodic. */
@@ -349,9 +374,7 @@ struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_tim
 
 /* A callback that a thread is in, on its stack. */
 struct call {
-	struct twheel *w;
-	const struct stub *stub;
-	uint32_t closed;
+	struct pass *pass;
 	uint32_t nr;			/* of callbacks around it */
 	struct twheel_timer **calling;	/* where its timer is noted */
 	struct twheel_timer *outer;	/* the timer that was noted there before */
@@ -364,7 +387,7 @@ struct call {
  */
 static void call_is_over(const struct call *call)
 {
-	struct twheel *w = call->w;
+	struct twheel *w = call->pass->w;
 	struct twheel_timer *t = *call->calling;
 	struct waiter **link = &w->waiters, *waiter;
 
@@ -386,23 +409,24 @@ static void call_is_over(const struct call *call)
 /* The callback has thrown, or its thread was cancelled in it. */
 static void call_was_left(struct call *call)
 {
-	if (likely(call->has_returned) || is_closed(call->stub, call->closed))
+	struct twheel *w = call->pass->w;
+
+	if (likely(call->has_returned) || w->closed)
 		return;
-	lock(call->w);
+	lock(w);
 	call_is_over(call);
-	unlock(call->w);
+	pass_is_over(call->pass);
+	unlock(w);
 }
 
 /*
  * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
- * lock.  Then the wheel may be gone.
+ * lock.  Then the wheel may be closed.
  */
-static APART void call_specially(struct twheel *w, struct twheel_timer *t, uint32_t closed)
+static APART void call_specially(struct twheel *w, struct twheel_timer *t, struct pass *pass)
 {
 	struct call call __attribute__((__cleanup__(call_was_left))) = {
-		.w = w,
-		.stub = w->stub,
-		.closed = closed,
+		.pass = pass,
 		.nr = w->callbacks++,
 	};
 	bool periodic = is_periodic(t);
@@ -424,7 +448,7 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, uint3
 		took_ns -= loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
 	call.has_returned = true;
-	if (is_closed(call.stub, closed))
+	if (unlikely(w->closed))
 		return;
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns += loop_clock(CLOCK_MONOTONIC);
@@ -460,12 +484,11 @@ static void begin_anew(struct twheel *w, uint64_t edge)
 
 /*
  * Call what is due, so many at most; the next dispatch goes on there.  Returns how many are
- * left of these.  Then the wheel may be gone.
+ * left of these.  Then the wheel may be closed.
  */
-static unsigned int call_due(struct twheel *w, uint32_t closed, unsigned int left)
+static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int left)
 {
 	struct twheel_timer *end = &w->end, *t;
-	const struct stub *stub = w->stub;
 	uint64_t deadline;
 
 	/* If none is left, it looks whether more is due. */
@@ -494,9 +517,9 @@ static unsigned int call_due(struct twheel *w, uint32_t closed, unsigned int lef
 			t->deadline = 0;
 			t->callback(w, t);
 		} else {
-			call_specially(w, t, closed);
+			call_specially(w, t, pass);
 		}
-		if (is_closed(stub, closed))
+		if (unlikely(w->closed))
 			break;
 	}
 	return left;
@@ -561,16 +584,18 @@ static APART bool may_go_on(struct twheel *w)
 
 /*
  * Call what is due by an edge, so many at most.  If the dispatch before has left something over,
- * go on there, so that nothing comes in between.  Returns how many were called; if the wheel is
- * gone, the complement of that.
+ * go on there, so that nothing comes in between.  Returns how many were called.  Then the wheel
+ * may be closed.
  */
 static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
-	const struct stub *stub = w->stub;
-	uint32_t closed = __atomic_load_n(&stub->closed, __ATOMIC_RELAXED);
-	bool dispatched = w->dispatched, anew;
-	uint64_t periods = w->periods;
+	struct pass pass __attribute__((__cleanup__(pass_was_left))) = {
+		.w = w,
+		.periods = w->periods,
+		.dispatched = w->dispatched,
+	};
 	unsigned int left = max;
+	bool anew;
 
 	w->dispatched = true;
 	/* A callback may have left by longjmp(). */
@@ -583,14 +608,12 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 		if (anew)
 			begin_anew(w, edge);
 		do {
-			left = call_due(w, closed, left);
-			if (is_closed(stub, closed))
-				return ~(int)(max - left);
+			left = call_due(w, &pass, left);
+			if (unlikely(w->closed))
+				goto over;
 		} while (unlikely(w->budget <= 0) && may_go_on(w));
 		/* What was left of the one before has been stopped or restarted since. */
 	} while (!anew && left == max && !is_left(w));
-	w->periods = periods;
-	w->dispatched = dispatched;
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
 	if (w->budget > 0)
@@ -598,6 +621,8 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);
+over:
+	pass_is_over(&pass);
 	return (int)(max - left);
 }
 
@@ -620,9 +645,9 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 		return -EBUSY;
 	}
 	called = loop_dispatch(w, max);
-	if (unlikely(called < 0))
-		return ~called;
 	unlock(w);
+	if (called && unlikely(w->closed))
+		free_closed(w);
 	return called;
 }
 

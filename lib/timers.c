@@ -234,37 +234,6 @@ static void make_locks(struct twheel *w)
 	pthread_cond_init(&w->returned, NULL);
 }
 
-/*
- * Stubs of wheels that were closed while they were dispatched: a dispatch asks its stub later,
- * unless its callback has left.  They are for the next wheels.
- */
-static struct stub *stubs;
-/* Only one thread at a time takes a stub out, so that the first one stays the first one. */
-static bool is_taken;
-
-static void stub_put(struct stub *stub)
-{
-	stub->next = __atomic_load_n(&stubs, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&stubs, &stub->next, stub, true, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED))
-		;
-}
-
-/* If another thread takes one, this one gets a new one: nobody waits, not even after fork(). */
-static struct stub *stub_get(void)
-{
-	struct stub *stub = NULL;
-
-	if (!__atomic_test_and_set(&is_taken, __ATOMIC_ACQUIRE)) {
-		stub = __atomic_load_n(&stubs, __ATOMIC_ACQUIRE);
-		while (stub && !__atomic_compare_exchange_n(&stubs, &stub, stub->next, true,
-							    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-			;
-		__atomic_clear(&is_taken, __ATOMIC_RELEASE);
-	}
-	return stub ? stub : calloc(1, sizeof(*stub));
-}
-
 EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options)
 {
 	struct twheel_options o;
@@ -278,11 +247,6 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	w->stub = stub_get();
-	if (!w->stub) {
-		free(w);
-		return -ENOMEM;
-	}
 	w->options = o;
 	w->edge_ns = o.tick_ns * (1 + o.slack_ns / o.tick_ns);
 	w->fd = -1;
@@ -301,8 +265,6 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 
 EXPORT void twheel_close(struct twheel *w)
 {
-	struct stub *stub;
-
 	if (!w)
 		return;
 	/* Nobody else uses it; in the child after fork() its lock may be held for ever. */
@@ -310,13 +272,9 @@ EXPORT void twheel_close(struct twheel *w)
 	twheel_stop_all(w, NULL, NULL);
 	if (w->fd >= 0)
 		close(w->fd);
-	stub = w->stub;
-	__atomic_fetch_add(&stub->closed, 1, __ATOMIC_RELAXED);
-	if (w->dispatched)
-		stub_put(stub);
-	else
-		free(stub);
-	free(w);
+	w->closed = true;
+	if (!w->dispatched)
+		free(w);
 }
 
 EXPORT void twheel_after_fork(struct twheel *w)

@@ -288,8 +288,10 @@ int twheel_open(struct twheel **w, const struct twheel_options *options);
  * @w: the wheel, or NULL
  *
  * No timer pends afterwards, and no callback is called.  It may be called in a callback of
- * this wheel.  The memory of each timer that pends has to be there still: a program that
- * has freed one without a stop is better told by twheel_stop_all().
+ * this wheel, whose memory is freed when the outermost twheel_dispatch() is over.  If a callback
+ * has left that by longjmp(), the memory of the wheel is never freed.  The memory of each timer
+ * that pends has to be there still: a program that has freed one without a stop is better told by
+ * twheel_stop_all().
  */
 void twheel_close(struct twheel *w);
 

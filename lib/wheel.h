@@ -43,15 +43,6 @@
  */
 enum { STOPPING, DUE, SOON, READY, RUNNING, LISTS };
 
-/*
- * A callback may close its wheel.  The dispatch, whose frame a longjmp() may have taken away, is
- * not known then: so it asks the stub, which stays.
- */
-struct stub {
-	uint32_t closed;		/* wheels that had this stub; atomic */
-	struct stub *next;		/* in a list of those that no wheel has */
-};
-
 /* A thread in twheel_stop_sync(), on its stack. */
 struct waiter {
 	struct waiter *next;
@@ -62,7 +53,6 @@ struct waiter {
 
 struct twheel {
 	struct _twheel_head head;
-	struct stub *stub;
 	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
@@ -84,6 +74,7 @@ struct twheel {
 	bool woken;			/* twheel_wait() */
 	bool rung;			/* dispatch; until then the timerfd is readable */
 	bool dispatched;		/* a dispatch is under way, or was left by longjmp() */
+	bool closed;			/* in a callback; the outermost dispatch frees it */
 	uint64_t periods;
 	struct twheel_options options;	/* with a tick */
 	struct twheel_stats stats;	/* without pending and called */

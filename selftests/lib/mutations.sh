@@ -567,32 +567,14 @@ mutation periods_stay_after_a_jump loop.c \
 	'	w->periods = 1;
 	w->stats' \
 	'	w->stats'
-mutation callback_is_called_after_close loop.c \
-	'		if (is_closed(stub, closed))
-			break;' \
-	'		(void)stub;'
-mutation stub_of_a_wheel_that_is_dispatched_is_freed timers.c \
-	'	if (w->dispatched)
-' \
-	'	if (0)
-'
-mutation stub_does_not_know_of_the_close timers.c \
-	'	__atomic_fetch_add(&stub->closed, 1, __ATOMIC_RELAXED);
-' \
-	''
-mutation stub_is_lost timers.c \
-	'		stub_put(stub);
-' \
-	'		;
-'
 mutation callback_that_is_left_is_never_over loop.c \
-	'	if (likely(call->has_returned) || is' \
-	'	if (1 || is'
+	'	if (likely(call->has_returned) || w->closed)' \
+	'	if (1 || w->closed)'
 mutation callback_that_is_left_takes_the_lock_along loop.c \
-	'	call_is_over(call);
-	unlock(call->w);
+	'	pass_is_over(call->pass);
+	unlock(w);
 ' \
-	'	call_is_over(call);
+	'	pass_is_over(call->pass);
 '
 mutation waiter_stops_its_timer_too_late loop.c \
 	'			waiter->was_pending |= stop_timer(t);
@@ -610,13 +592,6 @@ mutation periodic_timer_from_0_on_is_a_one_shot wheel.h \
 mutation one_shot_of_0_is_periodic wheel.h \
 	'(likely(t->deadline != KEY) || t->interval_ns)' \
 	'1'
-mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
-	'	call.has_returned = true;
-	if (is_closed(call.stub, closed))
-		return;
-' \
-	'	call.has_returned = true;
-'
 mutation one_shot_pends_in_its_callback loop.c \
 	'			t->deadline = 0;
 			t->callback' \
@@ -655,19 +630,9 @@ mutation limit_is_off_by_one loop.c \
 		left--;' \
 	'		if (unlikely(left-- == (unsigned int)-1))
 			break;'
-mutation limit_that_is_just_enough_leaves_something loop.c \
-	'		if (is_closed(stub, closed))
-			break;' \
-	'		if (!left || is_closed(stub, closed))
-			break;'
 mutation dispatch_returns_at_once_before_a_tick loop.c \
 	'	if (edge >= w->head.next)' \
 	'	if (edge > w->head.next)'
-mutation wheel_is_not_dispatched_after_a_nested_dispatch loop.c \
-	'	w->dispatched = dispatched;
-' \
-	'	w->dispatched = dispatched && 0;
-'
 mutation first_is_not_found_after_a_dispatch loop.c \
 	'	wheel_look_ahead(w);
 	wheel_find_next(w);' \
@@ -675,8 +640,8 @@ mutation first_is_not_found_after_a_dispatch loop.c \
 mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	'	if (is_immediate(w))
 		loop_set_fd(w);
-	return (int)(max - left);' \
-	'	return (int)(max - left);'
+over:' \
+	'over:'
 mutation two_threads_dispatch loop.c \
 	'	if (is_elsewhere(w)) {' \
 	'	if (0) {'
@@ -694,11 +659,6 @@ mutation callback_is_unknown_after_those_in_it loop.c \
 mutation callback_that_has_returned_is_known loop.c \
 	'	*call->calling = call->outer;
 	w->callbacks = call->nr;' \
-	''
-mutation wheel_that_is_gone_is_unlocked loop.c \
-	'	if (unlikely(called < 0))
-		return ~called;
-' \
 	''
 mutation dispatch_calls_what_is_due_by_the_clock loop.c \
 	'	w->target = edge;
@@ -795,6 +755,49 @@ mutation reserved_option_is_taken timers.c \
 mutation slack_is_rounded_up timers.c \
 	'(1 + o.slack_ns / o.tick_ns)' \
 	'(1 + (o.slack_ns + o.tick_ns - 1) / o.tick_ns)'
+mutation callback_is_called_after_close loop.c \
+	'		if (unlikely(w->closed))
+			break;' \
+	''
+mutation limit_that_is_just_enough_leaves_something loop.c \
+	'		if (unlikely(w->closed))
+			break;' \
+	'		if (!left || unlikely(w->closed))
+			break;'
+mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
+	'	call.has_returned = true;
+	if (unlikely(w->closed))
+		return;
+' \
+	'	call.has_returned = true;
+'
+mutation wheel_that_is_closed_in_a_callback_is_freed_there timers.c \
+	'	if (!w->dispatched)
+		free(w);' \
+	'	free(w);'
+mutation wheel_that_is_closed_in_a_callback_stays loop.c \
+	'	if (called && unlikely(w->closed))
+		free_closed(w);
+' \
+	''
+mutation inner_dispatch_frees_a_wheel_that_is_closed loop.c \
+	'if (w->closed && !w->dispatched)' \
+	'if (w->closed)'
+mutation wheel_is_not_dispatched_after_a_nested_dispatch loop.c \
+	'pass->w->dispatched = pass->dispatched;' \
+	'pass->w->dispatched = false;'
+mutation wheel_stays_dispatched_after_a_dispatch loop.c \
+	'	pass->w->dispatched = pass->dispatched;
+' \
+	''
+mutation periods_are_those_of_the_inner_dispatch loop.c \
+	'	pass->w->periods = pass->periods;
+' \
+	''
+mutation close_leaves_the_memory timers.c \
+	'	if (!w->dispatched)
+		free(w);' \
+	'	;'
 mutation close_leaves_timers_pending timers.c \
 	'	twheel_stop_all(w, NULL, NULL);
 ' \
@@ -802,14 +805,8 @@ mutation close_leaves_timers_pending timers.c \
 mutation close_leaves_the_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);
-	stub' \
-	'	stub'
-mutation close_leaves_the_memory timers.c \
-	'		free(stub);
-	free(w);
-' \
-	'		free(stub);
-'
+	w->closed' \
+	'	w->closed'
 mutation child_waits_for_the_callback_of_another_thread timers.c \
 	'	if (is_elsewhere(w))
 		w->callbacks = 0;

@@ -2,6 +2,7 @@
 /*
  * throws.cpp - exceptions that leave callbacks, and timers in classes of each kind
  */
+#include <malloc.h>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -179,6 +180,90 @@ static int out_of_a_visitor(uint32_t flags)
 	return 0;
 }
 
+/* A callback dispatches, and the one in it throws: its periods are its own after that. */
+class Outer {
+public:
+	struct twheel_timer timer;
+	struct twheel_timer inner;
+	uint64_t before = 0, after = 0;
+
+	static void on_time(struct twheel *w, struct twheel_timer *t)
+	{
+		Outer *o = twheel_container_of(t, Outer, timer);
+
+		o->before = twheel_periods(w);
+		twheel_start(w, &o->inner, 0);
+		try {
+			while (!twheel_dispatch(w, 0)) {
+			}
+		} catch (const std::runtime_error &) {
+			o->after = twheel_periods(w);
+		}
+		twheel_stop(w, &o->inner);
+	}
+
+	static void on_inner(struct twheel *w, struct twheel_timer *t)
+	{
+		(void)w;
+		(void)t;
+		throw std::runtime_error("inner");
+	}
+};
+
+static int in_a_callback(uint32_t flags)
+{
+	struct twheel_options options = {};
+	struct twheel *w;
+	Outer outer;
+
+	options.size = sizeof(options);
+	options.clock = TWHEEL_VIRTUAL;
+	options.flags = flags;
+	if (twheel_open(&w, &options) < 0)
+		return 1;
+	twheel_timer_init(&outer.timer, Outer::on_time);
+	twheel_timer_init(&outer.inner, Outer::on_inner);
+	twheel_start_every(w, &outer.timer, TWHEEL_MSEC);
+	twheel_advance(w, 3 * TWHEEL_MSEC);
+	if (twheel_dispatch(w, 0) != 1 || outer.before != 3 || outer.after != 3)
+		return 2;
+	twheel_close(w);
+	return 0;
+}
+
+/* A callback closes its wheel and throws: nothing of the wheel is left. */
+static void closes_and_throws(struct twheel *w, struct twheel_timer *t)
+{
+	(void)t;
+	twheel_close(w);
+	throw std::runtime_error("closed");
+}
+
+static int out_of_a_closed_wheel(uint32_t flags)
+{
+	struct twheel_options options = {};
+	struct twheel_timer timer;
+	struct twheel *w;
+	size_t before = mallinfo2().uordblks;
+	int i;
+
+	options.size = sizeof(options);
+	options.clock = TWHEEL_VIRTUAL;
+	options.flags = flags;
+	twheel_timer_init(&timer, closes_and_throws);
+	for (i = 0; i < 100; i++) {
+		if (twheel_open(&w, &options) < 0)
+			return 1;
+		twheel_start(w, &timer, 0);
+		try {
+			twheel_dispatch(w, 0);
+			return 2;
+		} catch (const std::runtime_error &) {
+		}
+	}
+	return mallinfo2().uordblks - before < 100000 ? 0 : 3;
+}
+
 int main()
 {
 	int ret = on_a_wheel(0);
@@ -191,5 +276,9 @@ int main()
 		ret = 20;
 	if (!ret && (out_of_a_visitor(0) || out_of_a_visitor(TWHEEL_SHARED)))
 		ret = 30;
+	if (!ret && (in_a_callback(0) || in_a_callback(TWHEEL_SHARED)))
+		ret = 40;
+	if (!ret && (out_of_a_closed_wheel(0) || out_of_a_closed_wheel(TWHEEL_SHARED)))
+		ret = 50;
 	return ret ? ret : on_two_threads();
 }
