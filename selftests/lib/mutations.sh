@@ -1028,6 +1028,9 @@ mutation event_that_is_longer_overwrites_the_next device.c \
 mutation event_that_is_shorter_is_not_cleared device.c \
 	'memcpy(memset((unsigned char *)events + i * size, 0, size), buffer' \
 	'memcpy((unsigned char *)events + i * size, buffer'
+mutation id_beyond_the_last_is_said device.c \
+	'index < b->nr ? *b' \
+	'index <= b->nr ? *b'
 mutation reader_of_no_events_is_made device.c \
 	'if (!nr || nr > EVENTS_MAX)' \
 	'if (nr > EVENTS_MAX)'

@@ -55,6 +55,8 @@ static int fake_vector(unsigned long command, struct twheel_vector *vector)
 	for (i = 0; i < done; i++, element += vector->entry_size) {
 		if (command == TWHEEL_IOC_CANCEL)
 			((struct twheel_cancel *)element)->result = TWHEEL_WAS_PENDING;
+		else if (command == TWHEEL_IOC_QUERY)
+			((struct twheel_status *)element)->result = 0;
 		else
 			((struct twheel_arm *)element)->result = TWHEEL_CREATED;
 	}
@@ -216,6 +218,28 @@ TEST_F(client, an_array_is_one_call)
 	expect_call(_metadata, 2, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, 4);
 	expect_call(_metadata, 3, TWHEEL_IOC_CANCEL, 0, 1);
 	expect_call(_metadata, 4, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, 2);
+}
+
+TEST_F(client, a_call_for_one_timeout_goes_by_its_id_or_by_its_key)
+{
+	struct twheel_status status = { .id = 7 };
+	struct twheel_arm arm = { .id = 7 };
+
+	EXPECT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &arm));
+	EXPECT_EQ(TWHEEL_CREATED, twheel_device_rearm(self->d, &arm));
+	EXPECT_EQ(TWHEEL_CREATED, twheel_device_rearm_key(self->d, &arm));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, twheel_device_cancel(self->d, 7));
+	EXPECT_EQ(TWHEEL_WAS_PENDING, twheel_device_cancel_key(self->d, 7));
+	EXPECT_EQ(0, twheel_device_query(self->d, &status));
+	EXPECT_EQ(0, twheel_device_query_key(self->d, &status));
+	ASSERT_EQ(7, fake.nr);
+	expect_call(_metadata, 0, TWHEEL_IOC_ARM, 0, 1);
+	expect_call(_metadata, 1, TWHEEL_IOC_REARM, 0, 1);
+	expect_call(_metadata, 2, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, 1);
+	expect_call(_metadata, 3, TWHEEL_IOC_CANCEL, 0, 1);
+	expect_call(_metadata, 4, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, 1);
+	expect_call(_metadata, 5, TWHEEL_IOC_QUERY, 0, 1);
+	expect_call(_metadata, 6, TWHEEL_IOC_QUERY, TWHEEL_VECTOR_BY_KEY, 1);
 }
 
 TEST_F(client, an_empty_array_is_no_call)
@@ -629,6 +653,54 @@ TEST_F(client, adopt_takes_a_wheel_that_somebody_else_set_up_or_drained)
 	EXPECT_EQ(3, fake.nr_setups);
 }
 
+/* A daemon closes 0 to 2, and opens the device before it points them to something else. */
+TEST_F(client, the_descriptor_is_above_2_and_closed_by_exec)
+{
+	int fd, saved = dup(0);
+	struct twheel_device *d;
+
+	ASSERT_LT(2, saved);
+	close(0);
+	ASSERT_EQ(0, open_fake(&d));
+	fd = twheel_device_fd(d);
+	EXPECT_LT(2, fd);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
+	EXPECT_EQ(-1, fcntl(0, F_GETFD));
+	twheel_device_close(d);
+	ASSERT_EQ(0, dup2(saved, 0));
+	close(saved);
+	/* One that was given is closed by exec from then on. */
+	ASSERT_EQ(0, twheel_device_adopt(&d, open("/dev/null", O_RDWR), NULL));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(twheel_device_fd(d), F_GETFD));
+	twheel_device_close(d);
+}
+
+TEST_F(client, a_batch_and_a_reader_take_as_many_as_a_call_does)
+{
+	struct twheel_batch *b = (void *)1;
+	struct twheel_reader *r = (void *)1;
+
+	EXPECT_EQ(-EINVAL, twheel_batch_open(&b, self->d, 0));
+	EXPECT_EQ(NULL, b);
+	EXPECT_EQ(-EINVAL, twheel_batch_open(&b, self->d, 1001));
+	ASSERT_EQ(0, twheel_batch_open(&b, self->d, 1000));
+	twheel_batch_close(b);
+	EXPECT_EQ(-EINVAL, twheel_reader_open(&r, self->d, 0));
+	EXPECT_EQ(NULL, r);
+	EXPECT_EQ(-EINVAL, twheel_reader_open(&r, self->d, 65537));
+	ASSERT_EQ(0, twheel_reader_open(&r, self->d, 65536));
+	twheel_reader_close(r);
+}
+
+TEST_F(client, an_element_that_is_not_there_has_no_result_and_no_id)
+{
+	ASSERT_NE(NULL, twheel_batch_cancel(self->b, 7));
+	EXPECT_EQ(-EINPROGRESS, twheel_batch_result(self->b, 0));
+	EXPECT_EQ(7, twheel_batch_id(self->b, 0));
+	EXPECT_EQ(-EINVAL, twheel_batch_result(self->b, 1));
+	EXPECT_EQ(0, twheel_batch_id(self->b, 1));
+}
+
 TEST_F(client, a_batch_and_a_reader_say_that_there_is_no_memory)
 {
 	struct twheel_batch *b = (void *)1;
@@ -681,6 +753,24 @@ TEST_F(client, the_table_is_mapped_once)
 	EXPECT_EQ(twheel_refresh_deadline(TW_SEC, 19) | 3, table[1023]);
 	EXPECT_EQ(-EINVAL, twheel_device_refresh(self->d, 3ULL << 32 | 1024, TW_SEC));
 	EXPECT_EQ(1, fake.nr_mmaps);
+}
+
+static bool is_mapped(const void *page)
+{
+	return msync((void *)(uintptr_t)page, 1, MS_ASYNC) == 0;
+}
+
+TEST_F(client, close_unmaps_the_table)
+{
+	struct twheel_device *d;
+	twheel_word_t *table;
+	uint32_t shift;
+
+	ASSERT_EQ(0, open_fake(&d));
+	ASSERT_EQ(0, twheel_device_map(d, &table, &shift));
+	EXPECT_TRUE(is_mapped(table));
+	twheel_device_close(d);
+	EXPECT_FALSE(is_mapped(table));
 }
 
 TEST_F(client, map_says_what_fails)
