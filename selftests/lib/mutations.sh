@@ -1062,9 +1062,8 @@ mutation query_of_a_key_goes_by_id twheel/device.h \
 	'	_twheel_device_vector(d, TWHEEL_IOC_QUERY, TWHEEL_VECTOR_BY_KEY, status' \
 	'	_twheel_device_vector(d, TWHEEL_IOC_QUERY, 0, status'
 mutation batch_arms_without_user_data twheel/device.h \
-	'		arm->user_data = user_data;
-' \
-	''
+	'		arm->user_data = user_data;' \
+	'		(void)user_data;'
 mutation batch_moves_to_no_deadline twheel/device.h \
 	'				  offsetof(struct twheel_arm, id), id).arm;
 

@@ -692,6 +692,21 @@ TEST_F(client, a_batch_and_a_reader_take_as_many_as_a_call_does)
 	twheel_reader_close(r);
 }
 
+TEST_F(client, an_element_of_a_batch_has_what_it_was_given)
+{
+	struct twheel_arm *arm = twheel_batch_arm(self->b, 7, TW_SEC);
+	struct twheel_arm *moved = twheel_batch_rearm(self->b, 8, TW_MS);
+	struct twheel_arm *keyed = twheel_batch_rearm_key(self->b, 9, TW_US);
+
+	EXPECT_EQ(7, arm->user_data);
+	EXPECT_EQ(TW_SEC, arm->expires_ns);
+	EXPECT_EQ(0, arm->id);
+	EXPECT_EQ(8, moved->id);
+	EXPECT_EQ(TW_MS, moved->expires_ns);
+	EXPECT_EQ(9, keyed->id);
+	EXPECT_EQ(TW_US, keyed->expires_ns);
+}
+
 TEST_F(client, an_element_that_is_not_there_has_no_result_and_no_id)
 {
 	ASSERT_NE(NULL, twheel_batch_cancel(self->b, 7));
