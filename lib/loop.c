@@ -65,7 +65,7 @@ inline uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
 		w->clock_ns = loop_clock(clock_id(w));
-		if (unlikely((w->clock_ns | KEY) < w->ready_by))
+		if (unlikely((w->clock_ns | KEY) < w->passed_by))
 			wheel_rewind(w, last_edge(w));
 	}
 	if (likely(!is_immediate(w)))
@@ -315,7 +315,7 @@ void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool peri
 	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
 		t->deadline = NEVER;
 	if (ns <= w->clock_ns)
-		wheel_place_soon(w, t);
+		wheel_place_passed(w, t);
 	else
 		wheel_place(w, t);
 }
@@ -335,7 +335,7 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
 		t->deadline = min64(time_add(now_ns, interval_ns), NEVER - 1);
-		push(&w->list[RUNNING], t);
+		push(&w->list[IN_CALLBACK], t);
 		return;
 	}
 	if (now_ns > ns)
@@ -351,7 +351,7 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 static void end_period(struct twheel *w, const struct twheel_timer *called,
 		       const struct twheel_timer *moved)
 {
-	struct twheel_timer *t = w->list[RUNNING];
+	struct twheel_timer *t = w->list[IN_CALLBACK];
 
 	while (t != called && t != moved && t != &w->end)
 		t = t->next;
@@ -466,7 +466,8 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, struc
 /* Whether the dispatch before has left something over, or the one that is under way has. */
 static bool is_left(const struct twheel *w)
 {
-	return w->list[DUE] != &w->end || w->list[READY] != &w->end || w->head.base < w->target;
+	return w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
+		w->head.base < w->target;
 }
 
 /*
@@ -476,10 +477,10 @@ static bool is_left(const struct twheel *w)
 static void begin_anew(struct twheel *w, uint64_t edge)
 {
 	w->target = edge;
-	w->ready_by = w->clock_ns | KEY;
-	move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
+	w->passed_by = w->clock_ns | KEY;
+	move_by(w, &w->list[PASSED_NEXT], &w->list[PASSED_NOW], NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
-	move_by(w, &w->list[RUNNING], &w->list[READY], w->target);
+	move_by(w, &w->list[IN_CALLBACK], &w->list[PASSED_NOW], w->target);
 }
 
 /*
@@ -564,7 +565,7 @@ static inline uint64_t due_by(struct twheel *w)
 	if (edge > w->head.base) {
 		w->head.base = edge;
 		w->target = edge;
-		w->ready_by = edge;
+		w->passed_by = edge;
 	}
 	if (unlikely(w->readable) && is_immediate(w))
 		loop_set_fd(w);

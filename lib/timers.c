@@ -256,7 +256,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w->head.shared = o.flags & TWHEEL_SHARED;
 	loop_update(w);
 	w->head.base = w->clock_ns | KEY;
-	w->ready_by = w->head.base;
+	w->passed_by = w->head.base;
 	w->target = (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
 	loop_end_turn(w);
 	*out = w;

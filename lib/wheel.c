@@ -99,9 +99,9 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 }
 
 /* Put a timer that is in no list to those that have passed. */
-void wheel_place_soon(struct twheel *w, struct twheel_timer *t)
+void wheel_place_passed(struct twheel *w, struct twheel_timer *t)
 {
-	push(&w->list[SOON], t);
+	push(&w->list[PASSED_NEXT], t);
 	w->head.next = AT_ONCE;
 	w->first = NULL;
 }
@@ -112,7 +112,7 @@ void wheel_place(struct twheel *w, struct twheel_timer *t)
 	uint64_t deadline = t->deadline;
 
 	if (key_of(t) <= w->head.base)
-		wheel_place_soon(w, t);
+		wheel_place_passed(w, t);
 	else
 		_twheel_insert(w, t, key_of(t));
 	t->deadline = deadline;
@@ -233,10 +233,10 @@ bool wheel_turn(struct twheel *w)
 			return true;
 		}
 	}
-	if (w->head.base < w->target || w->list[READY] == &w->end)
+	if (w->head.base < w->target || w->list[PASSED_NOW] == &w->end)
 		return false;
-	take_list(w, &w->list[DUE], &w->list[READY]);
-	w->due_by = w->ready_by;
+	take_list(w, &w->list[DUE], &w->list[PASSED_NOW]);
+	w->due_by = w->passed_by;
 	return true;
 }
 
@@ -297,12 +297,13 @@ void wheel_find_next(struct twheel *w)
 
 	w->first = NULL;
 	w->head.next = AT_ONCE;
-	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->list[SOON] != &w->end)
+	if (w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
+	    w->list[PASSED_NEXT] != &w->end)
 		return;
 	w->head.next = NO_KEY;
-	for (t = w->list[RUNNING]; t != &w->end; t = t->next) {
+	for (t = w->list[IN_CALLBACK]; t != &w->end; t = t->next) {
 		w->head.next = min64(w->head.next, key_of(t));
-		w->first = &w->list[RUNNING];
+		w->first = &w->list[IN_CALLBACK];
 		w->earliest = NULL;
 	}
 	for (; levels; levels &= levels - 1) {
@@ -344,7 +345,7 @@ APART void wheel_rewind(struct twheel *w, uint64_t edge)
 	w->head.base = edge;
 	w->target = edge;
 	w->due_by = min64(w->due_by, edge);
-	w->ready_by = edge;
+	w->passed_by = edge;
 	while ((t = all) != &w->end) {
 		unlink_timer(t);
 		wheel_place(w, t);

@@ -41,7 +41,7 @@
  * - those that had when a dispatch began, the first one first
  * - those of a fixed delay whose callbacks have not returned
  */
-enum { STOPPING, DUE, SOON, READY, RUNNING, LISTS };
+enum { STOPPING, DUE, PASSED_NEXT, PASSED_NOW, IN_CALLBACK, LISTS };
 
 /* A thread in twheel_stop_sync(), on its stack. */
 struct waiter {
@@ -58,7 +58,7 @@ struct twheel {
 	struct twheel_timer end;	/* of each list */
 	struct twheel_timer *list[LISTS];
 	uint64_t due_by;		/* a key */
-	uint64_t ready_by;		/* of ready; not before due_by, base and target */
+	uint64_t passed_by;		/* of PASSED_NOW; not before due_by, base and target */
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
 	uint64_t edge_ns;		/* a tick and the slack */
@@ -177,7 +177,7 @@ static inline void take_list(struct twheel *w, struct twheel_timer **to,
 
 void wheel_init(struct twheel *w);
 void wheel_place(struct twheel *w, struct twheel_timer *t);
-void wheel_place_soon(struct twheel *w, struct twheel_timer *t);
+void wheel_place_passed(struct twheel *w, struct twheel_timer *t);
 bool wheel_turn(struct twheel *w);
 void wheel_look_ahead(struct twheel *w);
 void wheel_find_next(struct twheel *w);

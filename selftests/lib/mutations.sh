@@ -352,8 +352,8 @@ mutation any_deadline_before_the_next_edge_but_one_is_the_first wheel.c \
 	'edge = w->target + 2 * w->edge_ns;'
 mutation fixed_delay_that_does_not_return_wakes_nobody wheel.c \
 	'		w->head.next = min64(w->head.next, key_of(t));
-		w->first = &w->list[RUNNING];' \
-	'		w->first = &w->list[RUNNING];'
+		w->first = &w->list[IN_CALLBACK];' \
+	'		w->first = &w->list[IN_CALLBACK];'
 mutation loop_wakes_up_for_nothing_after_a_limit wheel.c \
 	'if (w->head.base < w->target && w->head.next != NO_KEY) {' \
 	'if (w->head.base < w->target) {'
@@ -365,7 +365,8 @@ mutation loop_does_not_wake_up_for_what_a_limit_left wheel.c \
 ' \
 	''
 mutation loop_does_not_wake_up_for_what_is_due wheel.c \
-	'	if (w->list[DUE] != &w->end || w->list[READY] != &w->end || w->list[SOON] != &w->end)
+	'	if (w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
+	    w->list[PASSED_NEXT] != &w->end)
 		return;
 ' \
 	''
@@ -413,7 +414,7 @@ mutation each_forgets_those_that_are_due wheel.c \
 			each_in(w, w->list[i], fn, arg);'
 mutation each_forgets_those_that_had_passed wheel.c \
 	'		each_in(w, w->list[i], fn, arg);' \
-	'		if (i != SOON)
+	'		if (i != PASSED_NEXT)
 			each_in(w, w->list[i], fn, arg);'
 mutation budget_is_no_limit wheel.h \
 	'#define WHEEL_BUDGET	4096' \
@@ -436,10 +437,10 @@ mutation clock_is_read_once_for_ever loop.c \
 		w->head.now = NO_KEY;' \
 	''
 mutation clock_that_goes_back_is_not_seen loop.c \
-	'if (unlikely((w->clock_ns | KEY) < w->ready_by))' \
+	'if (unlikely((w->clock_ns | KEY) < w->passed_by))' \
 	'if (0)'
 mutation clock_that_is_set_back_after_a_dispatch_in_vain_goes_unseen loop.c \
-	'		w->ready_by = edge;
+	'		w->passed_by = edge;
 ' \
 	''
 mutation last_edge_is_the_next loop.h \
@@ -462,10 +463,10 @@ mutation next_says_what_was_stopped_beside_others loop.c \
 	'(w->earliest ? *w->first != w->earliest : is_empty(w, *w->first))' \
 	'is_empty(w, *w->first)'
 mutation next_forgets_what_has_passed wheel.c \
-	'	push(&w->list[SOON], t);
+	'	push(&w->list[PASSED_NEXT], t);
 	w->head.next = AT_ONCE;
 	w->first = NULL;' \
-	'	push(&w->list[SOON], t);'
+	'	push(&w->list[PASSED_NEXT], t);'
 mutation next_takes_the_last_edge_for_never loop.c \
 	'return ns < END_NS ?' \
 	'return ns < END_NS - w->edge_ns ?'
@@ -558,7 +559,7 @@ mutation last_period_is_in_the_past loop.c \
 	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)'
 mutation periods_are_counted_from_the_dispatch loop.c \
 	'is_virtual ? w->clock_ns : loop_clock(clock_id(w))' \
-	'w->ready_by ^ KEY'
+	'w->passed_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
 	'	w->periods = 1;
 	end_period' \
@@ -603,24 +604,24 @@ mutation what_is_due_waits_for_what_was_stopped loop.c \
 	'	} while (!anew && left == max && !is_left(w));' \
 	'	} while (0);'
 mutation started_in_this_dispatch_is_called_in_it wheel.c \
-	'	if (w->head.base < w->target || w->list[READY] == &w->end)
+	'	if (w->head.base < w->target || w->list[PASSED_NOW] == &w->end)
 		return false;' \
 	'	if (w->head.base >= w->target)
-		move_by(w, &w->list[SOON], &w->list[READY], NO_KEY);
-	if (w->head.base < w->target || w->list[READY] == &w->end)
+		move_by(w, &w->list[PASSED_NEXT], &w->list[PASSED_NOW], NO_KEY);
+	if (w->head.base < w->target || w->list[PASSED_NOW] == &w->end)
 		return false;'
 mutation ready_ones_are_due_by_any_time wheel.c \
-	'w->due_by = w->ready_by;' \
+	'w->due_by = w->passed_by;' \
 	'w->due_by = NO_KEY;'
 mutation running_timer_is_called_before_its_delay loop.c \
-	'&w->list[READY], w->target);' \
-	'&w->list[READY], NO_KEY);'
+	'&w->list[PASSED_NOW], w->target);' \
+	'&w->list[PASSED_NOW], NO_KEY);'
 mutation running_timer_does_not_wait_for_its_edge loop.c \
-	'&w->list[READY], w->target);' \
-	'&w->list[READY], w->ready_by);'
+	'&w->list[PASSED_NOW], w->target);' \
+	'&w->list[PASSED_NOW], w->passed_by);'
 mutation running_timer_is_never_called loop.c \
-	'&w->list[READY], w->target);' \
-	'&w->list[READY], 0);'
+	'&w->list[PASSED_NOW], w->target);' \
+	'&w->list[PASSED_NOW], 0);'
 mutation restarted_timer_is_called_at_once loop.c \
 	'if (unlikely((deadline | KEY) > w->due_by)) {' \
 	'if (0) {'
@@ -662,10 +663,10 @@ mutation callback_that_has_returned_is_known loop.c \
 	''
 mutation dispatch_calls_what_is_due_by_the_clock loop.c \
 	'	w->target = edge;
-	w->ready_by = w->clock_ns' \
+	w->passed_by = w->clock_ns' \
 	'	w->target = w->clock_ns | KEY;
 	(void)edge;
-	w->ready_by = w->clock_ns'
+	w->passed_by = w->clock_ns'
 mutation wake_before_a_dispatch_is_slept_over loop.c \
 	'if (!__atomic_load_n(&w->woken, __ATOMIC_RELAXED))' \
 	'if (1)'
