@@ -464,17 +464,17 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, struc
 }
 
 /* Whether the dispatch before has left something over, or the one that is under way has. */
-static bool is_left(const struct twheel *w)
+static bool is_unfinished(const struct twheel *w)
 {
 	return w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
 		w->head.base < w->target;
 }
 
 /*
- * A dispatch that begins anew calls what is due by the last edge, and then what was started
+ * A dispatch that begins calls what is due by the last edge, and then what was started
  * with a deadline that had passed, in the order of the starts.
  */
-static void begin_anew(struct twheel *w, uint64_t edge)
+static void begin_dispatch(struct twheel *w, uint64_t edge)
 {
 	w->target = edge;
 	w->passed_by = w->clock_ns | KEY;
@@ -548,7 +548,7 @@ static bool was_rung(struct twheel *w)
  * Read the clock, and say by which edge something may be due; 0 for none.  If nothing is, the
  * wheel is turned to the last edge by that.
  */
-static inline uint64_t due_by(struct twheel *w)
+static inline uint64_t edge_to_dispatch(struct twheel *w)
 {
 	uint64_t edge;
 
@@ -596,7 +596,7 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 		.dispatched = w->dispatched,
 	};
 	unsigned int left = max;
-	bool anew;
+	bool begins;
 
 	w->dispatched = true;
 	/* A callback may have left by longjmp(). */
@@ -605,16 +605,16 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	w->budget = WHEEL_STEP;
 	w->reserve = WHEEL_BUDGET - WHEEL_STEP;
 	do {
-		anew = !is_left(w);
-		if (anew)
-			begin_anew(w, edge);
+		begins = !is_unfinished(w);
+		if (begins)
+			begin_dispatch(w, edge);
 		do {
 			left = call_due(w, &pass, left);
 			if (unlikely(w->closed))
 				goto over;
 		} while (unlikely(w->budget <= 0) && may_go_on(w));
 		/* What was left of the one before has been stopped or restarted since. */
-	} while (!anew && left == max && !is_left(w));
+	} while (!begins && left == max && !is_unfinished(w));
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
 	if (w->budget > 0)
@@ -629,7 +629,7 @@ over:
 
 inline int loop_dispatch(struct twheel *w, unsigned int max)
 {
-	uint64_t edge = due_by(w);
+	uint64_t edge = edge_to_dispatch(w);
 
 	return edge ? dispatch(w, edge, max) : 0;
 }

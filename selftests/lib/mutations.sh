@@ -598,10 +598,10 @@ mutation one_shot_pends_in_its_callback loop.c \
 			t->callback' \
 	'			t->callback'
 mutation new_starts_come_before_what_was_left loop.c \
-	'		anew = !is_left(w);' \
-	'		anew = true;'
+	'		begins = !is_unfinished(w);' \
+	'		begins = true;'
 mutation what_is_due_waits_for_what_was_stopped loop.c \
-	'	} while (!anew && left == max && !is_left(w));' \
+	'	} while (!begins && left == max && !is_unfinished(w));' \
 	'	} while (0);'
 mutation started_in_this_dispatch_is_called_in_it wheel.c \
 	'	if (w->head.base < w->target || w->list[PASSED_NOW] == &w->end)
