@@ -34,12 +34,17 @@
 #define WHEEL_STEP	128
 
 /*
- * Lists of timers that are in no slot:
- * - those that twheel_stop_all() stops
- * - those to be called, if by now they are due by due_by
- * - those that had passed when they were started, the last one first
- * - those that had when a dispatch began, the first one first
- * - those of a fixed delay whose callbacks have not returned
+ * Lists of timers that are in no slot.  The way of a timer to its callback, if its deadline is
+ * ahead when it is started, if it has passed by then, and with a fixed delay:
+ *
+ *	slot -----------------------> DUE --> callback
+ *	PASSED_NEXT --> PASSED_NOW --> DUE --> callback
+ *	slot or PASSED_NEXT ... -----> DUE --> IN_CALLBACK during the callback --> slot
+ *
+ * A dispatch that begins takes PASSED_NEXT, the last one first, to PASSED_NOW, the first one
+ * first.  Those are due when the wheel has been turned to the target.  A timer in DUE is called if
+ * it has not been restarted for later than due_by.  If the callback of a fixed delay does not
+ * return, its timer goes to PASSED_NOW.  twheel_stop_all() takes all timers to STOPPING.
  */
 enum { STOPPING, DUE, PASSED_NEXT, PASSED_NOW, IN_CALLBACK, LISTS };
 
@@ -57,7 +62,7 @@ struct twheel {
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
 	struct twheel_timer *list[LISTS];
-	uint64_t due_by;		/* a key */
+	uint64_t due_by;		/* a key: of DUE */
 	uint64_t passed_by;		/* of PASSED_NOW; not before due_by, base and target */
 	uint64_t target;		/* a key: the edge that the wheel is turned to */
 	uint64_t clock_ns;		/* when the clock was read last */
