@@ -87,22 +87,14 @@ void loop_end_turn(struct twheel *w)
 
 EXPORT uint64_t twheel_update(struct twheel *w)
 {
-	uint64_t ns;
-
-	lock(w);
-	ns = loop_update(w);
-	unlock(w);
-	return ns;
+	LOCKED(w);
+	return loop_update(w);
 }
 
 EXPORT uint64_t twheel_now(struct twheel *w)
 {
-	uint64_t ns;
-
-	lock(w);
-	ns = loop_turn_ns(w);
-	unlock(w);
-	return ns;
+	LOCKED(w);
+	return loop_turn_ns(w);
 }
 
 /* ---- the descriptor -------------------------------------------------------- */
@@ -215,7 +207,7 @@ EXPORT int twheel_fd(struct twheel *w)
 {
 	int fd, state;
 
-	lock(w);
+	LOCKED(w);
 	if (w->fd < 0) {
 		state = cancel_disable();
 		fd = make_fd(w);
@@ -229,31 +221,21 @@ EXPORT int twheel_fd(struct twheel *w)
 			ring(w, fd);
 		}
 	}
-	fd = w->fd;
-	unlock(w);
-	return fd;
+	return w->fd;
 }
 
 EXPORT int twheel_flush(struct twheel *w)
 {
-	int ret;
-
-	lock(w);
+	LOCKED(w);
 	loop_end_turn(w);
-	ret = loop_set_fd(w);
-	unlock(w);
-	return ret;
+	return loop_set_fd(w);
 }
 
 EXPORT uint64_t twheel_next(struct twheel *w)
 {
-	uint64_t ns;
-
-	lock(w);
+	LOCKED(w);
 	loop_end_turn(w);
-	ns = loop_wake_ns(w);
-	unlock(w);
-	return ns;
+	return loop_wake_ns(w);
 }
 
 /*
@@ -711,18 +693,12 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 
 EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 {
-	int ret = -EINVAL;
-
 	if (w->options.clock != TWHEEL_VIRTUAL)
 		return -EOPNOTSUPP;
-	lock(w);
-	if (to_ns >= w->clock_ns && to_ns < NEVER) {
-		w->clock_ns = to_ns;
-		loop_update(w);
-		ret = 0;
-		if (w->fd >= 0)
-			ret = settime(w, loop_wake_ns(w));
-	}
-	unlock(w);
-	return ret;
+	LOCKED(w);
+	if (to_ns < w->clock_ns || to_ns >= NEVER)
+		return -EINVAL;
+	w->clock_ns = to_ns;
+	loop_update(w);
+	return w->fd < 0 ? 0 : settime(w, loop_wake_ns(w));
 }

@@ -25,6 +25,21 @@ static inline void unlock(struct twheel *w)
 		pthread_mutex_unlock(&w->lock);
 }
 
+static inline struct twheel *lock_block(struct twheel *w)
+{
+	lock(w);
+	return w;
+}
+
+static inline void unlock_block(struct twheel **w)
+{
+	unlock(*w);
+}
+
+/* The rest of the block has the lock, also if a visitor throws in it. */
+#define LOCKED(w)	\
+	struct twheel *locked __attribute__((__cleanup__(unlock_block), __unused__)) = lock_block(w)
+
 /* If a thread were cancelled in a call that it makes under the lock, the lock would stay taken. */
 static inline int cancel_disable(void)
 {

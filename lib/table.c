@@ -133,7 +133,7 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 	bool started = false;
 	uint32_t i;
 
-	lock(w);
+	LOCKED(w);
 	now_ns = loop_update(w);
 	edge = last_edge(w);
 	from_ns = flags & TWHEEL_TABLE_AFTER ? now_ns : 0;
@@ -177,7 +177,6 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 	loop_end_turn(w);
 	if (started)
 		ret = loop_set_fd(w);
-	unlock(w);
 	return ret < 0 ? ret : nr_done;
 }
 
@@ -186,7 +185,7 @@ static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint
 	struct twheel *w = table->wheel;
 	int32_t got = 0, ret;
 
-	lock(w);
+	LOCKED(w);
 	table->fetched = numbers;
 	/* A dispatch may end before it has called all that is due. */
 	do {
@@ -194,7 +193,6 @@ static int32_t process_fetch(struct twheel_table *table, uint32_t *numbers, uint
 	} while ((uint32_t)got < nr && loop_wake_ns(w) <= w->clock_ns);
 	ret = loop_set_fd(w);
 	loop_end_turn(w);
-	unlock(w);
 	return got ? got : ret;
 }
 
@@ -202,14 +200,11 @@ static int32_t process_state(struct twheel_table *table, uint32_t number, uint64
 {
 	const struct twheel_timer *t = &table->timers[number];
 	struct twheel *w = table->wheel;
-	int32_t state;
 
-	lock(w);
+	LOCKED(w);
 	loop_update(w);
 	*deadline_ns = key_of(t) & ~KEY;
-	state = timer_state(t, last_edge(w));
-	unlock(w);
-	return state;
+	return timer_state(t, last_edge(w));
 }
 
 /* ---- on the device ------------------------------------------------------- */

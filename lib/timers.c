@@ -45,17 +45,15 @@ void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
-	lock(w);
+	LOCKED(w);
 	timers_start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
-	unlock(w);
 }
 
 EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
-	lock(w);
+	LOCKED(w);
 	loop_turn_ns(w);
 	timers_start(w, t, min64(key ^ KEY, END_NS), 0);
-	unlock(w);
 }
 
 /* A timer that pends is to expire earlier, or it is periodic. */
@@ -71,10 +69,9 @@ EXPORT void twheel_start_periodic(struct twheel *w, struct twheel_timer *t, uint
 	interval_ns = min64(max64(interval_ns, w->options.tick_ns), NEVER - 1);
 	if (flags & TWHEEL_FIXED_DELAY)
 		interval_ns |= FIXED_DELAY;
-	lock(w);
+	LOCKED(w);
 	loop_turn_ns(w);
 	timers_start(w, t, min64(deadline_ns, END_NS), interval_ns);
-	unlock(w);
 }
 
 EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_t interval_ns)
@@ -85,12 +82,8 @@ EXPORT void twheel_start_every(struct twheel *w, struct twheel_timer *t, uint64_
 
 EXPORT APART bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t)
 {
-	bool was_pending;
-
-	lock(w);
-	was_pending = stop_timer(t);
-	unlock(w);
-	return was_pending;
+	LOCKED(w);
+	return stop_timer(t);
 }
 
 EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
@@ -98,7 +91,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	struct waiter waiter = { .t = t };
 	int state;
 
-	lock(w);
+	LOCKED(w);
 	waiter.was_pending = stop_timer(t);
 	if (is_elsewhere(w) && loop_callback_of(w, t)) {
 		state = cancel_disable();
@@ -108,7 +101,6 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 			pthread_cond_wait(&w->returned, &w->lock);
 		cancel_restore(state);
 	}
-	unlock(w);
 	return waiter.was_pending;
 }
 
@@ -134,7 +126,7 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 	struct twheel_timer **callback;
 	struct waiter *waiter;
 
-	lock(w);
+	LOCKED(w);
 	*to = *from;
 	while (to != from && (callback = loop_callback_of(w, from)))
 		*callback = to;
@@ -146,14 +138,12 @@ EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct 
 		to->next->pprev = &to->next;
 		from->deadline = 0;
 	}
-	unlock(w);
 }
 
 EXPORT void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 {
-	lock(w);
+	LOCKED(w);
 	wheel_each(w, fn, arg);
-	unlock(w);
 }
 
 static void gather(struct twheel *w, struct twheel_timer *t, void *arg)

@@ -154,6 +154,13 @@ static int out_of_a_visitor(uint32_t flags)
 		return 1;
 	for (i = 0; i < 5; i++)
 		twheel_start(w, &connection[i].timer, TWHEEL_MSEC);
+	/* That of twheel_each() leaves the lock. */
+	try {
+		twheel_each(w, on_stop, &visited);
+		return 7;
+	} catch (const std::runtime_error &) {
+		visited = 0;
+	}
 	try {
 		twheel_stop_all(w, on_stop, &visited);
 		return 2;
