@@ -259,36 +259,6 @@ EXPORT void twheel_wake(struct twheel *w)
 
 /* ---- dispatch -------------------------------------------------------------- */
 
-/* A dispatch that is under way, on the stack: how the wheel was before it. */
-struct pass {
-	struct twheel *w;
-	uint64_t periods;
-	bool dispatched;
-	bool is_over;
-};
-
-static inline void pass_is_over(struct pass *pass)
-{
-	pass->w->periods = pass->periods;
-	pass->w->dispatched = pass->dispatched;
-	pass->is_over = true;
-}
-
-static APART void free_closed(struct twheel *w)
-{
-	if (w->closed && !w->dispatched)
-		free(w);
-}
-
-/* A callback has thrown, or its thread was cancelled in it.  If shared, call_was_left() did it. */
-static void pass_was_left(struct pass *pass)
-{
-	if (likely(pass->is_over))
-		return;
-	pass_is_over(pass);
-	free_closed(pass->w);
-}
-
 /* A timer that is in no list; its deadline, and whether it is periodic. */
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
 {
@@ -354,27 +324,37 @@ struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_tim
 	return NULL;
 }
 
-/* A callback that a thread is in, on its stack. */
-struct call {
-	struct pass *pass;
-	uint32_t nr;			/* of callbacks around it */
-	struct twheel_timer **calling;	/* where its timer is noted */
+/* A dispatch that is under way, on the stack, and the callback that it is in. */
+struct pass {
+	struct twheel *w;
+	uint64_t periods;		/* of the wheel before it */
+	bool dispatched;		/* as well */
+	bool is_over;
+	uint32_t nr;			/* of callbacks around the one of call_specially() */
+	struct twheel_timer **calling;	/* where its timer is noted; NULL: there is none */
 	struct twheel_timer *outer;	/* the timer that was noted there before */
-	bool has_returned;
 };
+
+static inline void pass_is_over(struct pass *pass)
+{
+	pass->w->periods = pass->periods;
+	pass->w->dispatched = pass->dispatched;
+	pass->is_over = true;
+}
 
 /*
  * A callback is over.  Stop its timer for those who wait for that: if they had to do it
  * themselves, the timer might be called again before each of them has the lock.
  */
-static void call_is_over(const struct call *call)
+static void call_is_over(struct pass *pass)
 {
-	struct twheel *w = call->pass->w;
-	struct twheel_timer *t = *call->calling;
+	struct twheel *w = pass->w;
+	struct twheel_timer *t = *pass->calling;
 	struct waiter **link = &w->waiters, *waiter;
 
-	*call->calling = call->outer;
-	w->callbacks = call->nr;
+	*pass->calling = pass->outer;
+	pass->calling = NULL;
+	w->callbacks = pass->nr;
 	while (unlikely(waiter = *link)) {
 		if (waiter->t == t)
 			waiter->was_pending |= stop_timer(t);
@@ -388,17 +368,29 @@ static void call_is_over(const struct call *call)
 	}
 }
 
-/* The callback has thrown, or its thread was cancelled in it. */
-static void call_was_left(struct call *call)
+static APART void free_closed(struct twheel *w)
 {
-	struct twheel *w = call->pass->w;
+	if (w->closed && !w->dispatched)
+		free(w);
+}
 
-	if (likely(call->has_returned) || w->closed)
-		return;
+/* A callback has thrown, or its thread was cancelled in it; no wheel that is closed is shared. */
+static APART void leave_pass(struct pass *pass)
+{
+	struct twheel *w = pass->w;
+
 	lock(w);
-	call_is_over(call);
-	pass_is_over(call->pass);
+	if (pass->calling)
+		call_is_over(pass);
+	pass_is_over(pass);
 	unlock(w);
+	free_closed(w);
+}
+
+static inline void end_pass(struct pass *pass)
+{
+	if (unlikely(!pass->is_over))
+		leave_pass(pass);
 }
 
 /*
@@ -407,10 +399,6 @@ static void call_was_left(struct call *call)
  */
 static APART void call_specially(struct twheel *w, struct twheel_timer *t, struct pass *pass)
 {
-	struct call call __attribute__((__cleanup__(call_was_left))) = {
-		.pass = pass,
-		.nr = w->callbacks++,
-	};
 	bool periodic = is_periodic(t);
 	struct twheel_timer *moved;
 	uint64_t took_ns = 0;
@@ -420,16 +408,16 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, struc
 	else
 		t->deadline = 0;
 	/* The place may be that of a callback around this one, or of one that left by longjmp(). */
-	call.calling = &w->calling[call.nr % CALLBACKS_MAX];
-	call.outer = *call.calling;
-	*call.calling = t;
+	pass->nr = w->callbacks++;
+	pass->calling = &w->calling[pass->nr % CALLBACKS_MAX];
+	pass->outer = *pass->calling;
+	*pass->calling = t;
 	if (unlikely(w->head.shared))
 		w->thread = pthread_self();
 	unlock(w);
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns -= loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
-	call.has_returned = true;
 	if (unlikely(w->closed))
 		return;
 	if (w->options.flags & TWHEEL_MEASURE)
@@ -437,8 +425,8 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, struc
 	lock(w);
 	if (unlikely(took_ns > w->stats.slowest_ns))
 		w->stats.slowest_ns = took_ns;
-	moved = *call.calling;
-	call_is_over(&call);
+	moved = *pass->calling;
+	call_is_over(pass);
 	if (!periodic)
 		return;
 	w->periods = 1;
@@ -572,14 +560,15 @@ static APART bool may_go_on(struct twheel *w)
  */
 static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
-	struct pass pass __attribute__((__cleanup__(pass_was_left))) = {
-		.w = w,
-		.periods = w->periods,
-		.dispatched = w->dispatched,
-	};
+	struct pass pass __attribute__((__cleanup__(end_pass)));
 	unsigned int left = max;
 	bool begins;
 
+	pass.w = w;
+	pass.periods = w->periods;
+	pass.dispatched = w->dispatched;
+	pass.is_over = false;
+	pass.calling = NULL;
 	w->dispatched = true;
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;

@@ -569,13 +569,15 @@ mutation periods_stay_after_a_jump loop.c \
 	w->stats' \
 	'	w->stats'
 mutation callback_that_is_left_is_never_over loop.c \
-	'	if (likely(call->has_returned) || w->closed)' \
-	'	if (1 || w->closed)'
+	'	if (pass->calling)
+		call_is_over(pass);
+' \
+	''
 mutation callback_that_is_left_takes_the_lock_along loop.c \
-	'	pass_is_over(call->pass);
+	'	pass_is_over(pass);
 	unlock(w);
 ' \
-	'	pass_is_over(call->pass);
+	'	pass_is_over(pass);
 '
 mutation waiter_stops_its_timer_too_late loop.c \
 	'			waiter->was_pending |= stop_timer(t);
@@ -647,19 +649,21 @@ mutation two_threads_dispatch loop.c \
 	'	if (is_elsewhere(w)) {' \
 	'	if (0) {'
 mutation shared_wheel_stays_busy loop.c \
-	'	w->callbacks = call->nr;
+	'	w->callbacks = pass->nr;
 ' \
 	''
 mutation callback_beyond_the_sixteenth_is_unknown loop.c \
-	'	*call.calling = t;' \
-	'	if (call.nr < CALLBACKS_MAX)
-		*call.calling = t;'
+	'	*pass->calling = t;' \
+	'	if (pass->nr < CALLBACKS_MAX)
+		*pass->calling = t;'
 mutation callback_is_unknown_after_those_in_it loop.c \
-	'	*call->calling = call->outer;' \
-	'	*call->calling = NULL;'
+	'	*pass->calling = pass->outer;' \
+	'	*pass->calling = NULL;'
 mutation callback_that_has_returned_is_known loop.c \
-	'	*call->calling = call->outer;
-	w->callbacks = call->nr;' \
+	'	*pass->calling = pass->outer;
+	pass->calling = NULL;
+	w->callbacks = pass->nr;
+' \
 	''
 mutation dispatch_calls_what_is_due_by_the_clock loop.c \
 	'	w->target = edge;
@@ -766,11 +770,11 @@ mutation limit_that_is_just_enough_leaves_something loop.c \
 	'		if (!left || unlikely(w->closed))
 			break;'
 mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
-	'	call.has_returned = true;
+	'	t->callback(w, t);
 	if (unlikely(w->closed))
 		return;
 ' \
-	'	call.has_returned = true;
+	'	t->callback(w, t);
 '
 mutation wheel_that_is_closed_in_a_callback_is_freed_there timers.c \
 	'	if (!w->dispatched)
