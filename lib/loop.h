@@ -87,6 +87,7 @@ int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
 struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t);
 int loop_dispatch(struct twheel *w, unsigned int max);
+int options_copy(void *to, size_t known, const void *from);
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
 
 #endif /* _TWHEEL_LOOP_H */

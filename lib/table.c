@@ -25,7 +25,6 @@
 #pragma GCC visibility pop
 #include "twheel/device.h"
 #include "loop.h"
-#include "options.h"
 #include "probes.h"
 
 static_assert(TWHEEL_TABLE_NEVER == TWHEEL_NEVER, "never");

@@ -12,7 +12,6 @@
 /* The functions that are inline in programs are made here, for other languages. */
 #define _TWHEEL_FUNCTION	__attribute__((__visibility__("default")))
 #include "loop.h"
-#include "options.h"
 
 #define TICK_MIN_NS	TWHEEL_USEC
 #define TICK_MAX_NS	(3600 * TWHEEL_SEC)
@@ -202,6 +201,29 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 }
 
 /* ---- open and close -------------------------------------------------------- */
+
+/*
+ * Copy a structure of options, which begins with its size and grows at its end: what the caller
+ * knows beyond the size here has to be 0.
+ * @known: that size, which is the one of the first release; @from: NULL for all 0.
+ */
+int options_copy(void *to, size_t known, const void *from)
+{
+	const unsigned char *bytes = from;
+	uint32_t size, i;
+
+	memset(to, 0, known);
+	if (!from)
+		return 0;
+	memcpy(&size, from, sizeof(size));
+	if (size < known)
+		return -EINVAL;
+	for (i = (uint32_t)known; i < size; i++)
+		if (bytes[i])
+			return -E2BIG;
+	memcpy(to, from, known);
+	return 0;
+}
 
 static int options_get(struct twheel_options *to, const struct twheel_options *from)
 {

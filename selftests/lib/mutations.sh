@@ -751,7 +751,7 @@ mutation stats_write_beyond_what_they_may timers.c \
 ' \
 	'	memset(stats, 0, sizeof(*stats));
 '
-mutation options_of_a_later_library_are_taken options.h \
+mutation options_of_a_later_library_are_taken timers.c \
 	'return -E2BIG;' \
 	'return 0;'
 mutation reserved_option_is_taken timers.c \
