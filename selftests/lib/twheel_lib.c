@@ -242,7 +242,7 @@ TEST_F(lib, timer_that_a_callback_restarts_does_not_expire_in_the_same_dispatch)
 
 /* ---- order ------------------------------------------------------------------ */
 
-TEST_F(lib, of_deadlines_a_tick_apart_the_earlier_is_called_first)
+TEST_F(lib, earlier_of_two_deadlines_a_tick_apart_is_called_first)
 {
 	__u64 seed = 1;
 	int i;

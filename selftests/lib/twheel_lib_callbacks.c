@@ -63,7 +63,7 @@ static void frees_itself(struct twheel *w, struct mark *m)
 	free(m);
 }
 
-TEST_F(callbacks, of_a_one_shot_may_free_it)
+TEST_F(callbacks, callback_of_a_one_shot_may_free_it)
 {
 	int i, freed = 0;
 
@@ -85,7 +85,7 @@ static void stops_and_frees_itself(struct twheel *w, struct mark *m)
 		frees_itself(w, m);
 }
 
-TEST_F(callbacks, of_a_periodic_timer_may_stop_and_free_it)
+TEST_F(callbacks, callback_of_a_periodic_timer_may_stop_and_free_it)
 {
 	int i, freed = 0;
 
@@ -108,7 +108,7 @@ static void restarts_itself(struct twheel *w, struct mark *m)
 	twheel_start(w, &m->timer, TW_HOUR);
 }
 
-TEST_F(callbacks, of_a_periodic_timer_may_make_it_a_one_shot)
+TEST_F(callbacks, callback_of_a_periodic_timer_may_make_it_a_one_shot)
 {
 	int i;
 
@@ -132,7 +132,7 @@ static void stops_itself(struct twheel *w, struct mark *m)
 	m->nr_others = twheel_stop(w, &m->timer);
 }
 
-TEST_F(callbacks, of_a_one_shot_finds_it_idle_and_of_a_periodic_timer_pending)
+TEST_F(callbacks, callback_finds_a_one_shot_idle_and_a_periodic_timer_pending)
 {
 	int i;
 
@@ -161,7 +161,7 @@ static void dispatches(struct twheel *w, struct mark *m)
 	}
 }
 
-TEST_F(callbacks, may_dispatch_and_what_is_due_is_called_then)
+TEST_F(callbacks, callback_may_dispatch_and_so_call_the_timers_that_are_due)
 {
 	int i, ret = TW_POISON;
 
@@ -181,7 +181,7 @@ static void dispatches_one(struct twheel *w, struct mark *m)
 	twheel_dispatch(w, 1);
 }
 
-TEST_F(callbacks, may_dispatch_each_in_the_one_before)
+TEST_F(callbacks, callbacks_may_dispatch_each_in_the_one_before)
 {
 	int i;
 
@@ -200,7 +200,7 @@ static void dispatches_data(struct twheel *w, struct mark *m)
 	m->nr_others = twheel_dispatch(m->data, 0);
 }
 
-TEST_F(callbacks, may_dispatch_another_wheel)
+TEST_F(callbacks, callback_may_dispatch_another_wheel)
 {
 	int i;
 
@@ -223,7 +223,7 @@ static void closes_the_wheel(struct twheel *w, struct mark *m)
 	twheel_close(w);
 }
 
-TEST_F(callbacks, may_close_the_wheel_which_is_the_end_of_all_callbacks)
+TEST_F(callbacks, callback_may_close_the_wheel_which_is_the_end_of_all_callbacks)
 {
 	int i;
 
@@ -238,7 +238,7 @@ TEST_F(callbacks, may_close_the_wheel_which_is_the_end_of_all_callbacks)
 	self->w = NULL;
 }
 
-TEST_F(callbacks, of_periodic_timers_may_close_the_wheel)
+TEST_F(callbacks, callback_of_a_periodic_timer_may_close_the_wheel)
 {
 	int flags;
 
@@ -262,7 +262,7 @@ static void closes_data(struct twheel *w, struct mark *m)
 	twheel_close(m->data);
 }
 
-TEST_F(callbacks, may_close_the_wheel_of_the_callback_around_it)
+TEST_F(callbacks, callback_may_close_the_wheel_of_the_callback_around_it)
 {
 	struct mark *m = self->mark;
 
@@ -295,7 +295,7 @@ static void dispatches_and_closes(struct twheel *w, struct mark *m)
 	twheel_close(w);
 }
 
-TEST_F(callbacks, may_close_the_wheel_after_a_dispatch_in_it)
+TEST_F(callbacks, callback_may_close_the_wheel_after_a_dispatch_in_it)
 {
 	self->mark[0].does = dispatches_and_closes;
 	twheel_start(self->w, &self->mark[0].timer, TW_MS);
@@ -317,7 +317,7 @@ static void jumps(struct twheel *w, struct mark *m)
 }
 
 /* A shared wheel is dispatched by the thread that left it. */
-TEST_F(callbacks, may_leave_by_longjmp_and_the_next_dispatch_calls_the_rest)
+TEST_F(callbacks, callback_may_leave_by_longjmp_and_the_next_dispatch_calls_the_rest)
 {
 	int i;
 	volatile int jumped = 0;
@@ -337,7 +337,7 @@ TEST_F(callbacks, may_leave_by_longjmp_and_the_next_dispatch_calls_the_rest)
 	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
 }
 
-TEST_F(callbacks, may_leave_by_longjmp_and_next_says_that_there_is_more)
+TEST_F(callbacks, callback_may_leave_by_longjmp_and_next_says_that_there_is_more)
 {
 	int i;
 
@@ -352,7 +352,7 @@ TEST_F(callbacks, may_leave_by_longjmp_and_next_says_that_there_is_more)
 	EXPECT_EQ(3, marks_called(self->mark, 3));
 }
 
-TEST_F(callbacks, of_a_fixed_delay_may_leave_by_longjmp_and_its_delay_counts_from_the_call)
+TEST_F(callbacks, fixed_delay_counts_from_the_call_if_its_callback_leaves_by_longjmp)
 {
 	struct mark *m = &self->mark[0];
 
@@ -382,7 +382,7 @@ static void dispatches_and_is_jumped_over(struct twheel *w, struct mark *m)
 }
 
 /* The frames of both dispatches are gone, and both wheels go on, in any order. */
-TEST_F(callbacks, may_leave_two_dispatches_at_once_by_longjmp)
+TEST_F(callbacks, callback_may_leave_two_dispatches_at_once_by_longjmp)
 {
 	struct mark *m = self->mark;
 
@@ -437,7 +437,7 @@ static void *goes_on(void *arg)
 }
 
 /* A plain wheel is for one thread at a time, but not for one and the same. */
-TEST_F(callbacks, may_return_on_another_thread)
+TEST_F(callbacks, callback_may_return_on_another_thread)
 {
 	struct mark *m = self->mark;
 	pthread_t thread;
@@ -487,7 +487,7 @@ static void forks(struct twheel *w, struct mark *m)
 	m->data = m;
 }
 
-TEST_F(callbacks, may_fork_and_the_child_calls_the_rest_as_well)
+TEST_F(callbacks, callback_may_fork_and_the_child_calls_the_rest_as_well)
 {
 	int i;
 

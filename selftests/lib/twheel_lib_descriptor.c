@@ -40,7 +40,7 @@ static int readable(struct twheel *w, int timeout_ms)
 
 /* ---- when it is made, and set ------------------------------------------------- */
 
-TEST_F(descriptor, is_made_when_it_is_asked_for_first)
+TEST_F(descriptor, descriptor_is_made_when_it_is_asked_for_first)
 {
 	int fd;
 
@@ -59,14 +59,14 @@ TEST_F(descriptor, is_made_when_it_is_asked_for_first)
 }
 
 /* A timer that had been started before. */
-TEST_F(descriptor, is_set_for_what_pends_when_it_is_made)
+TEST_F(descriptor, descriptor_is_set_for_the_first_timer_when_it_is_made)
 {
 	twheel_start(self->w, &self->mark[0].timer, 5 * TW_MS);
 	EXPECT_EQ(POLLIN, readable(self->w, TW_PATIENCE_MS));
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 }
 
-TEST_F(descriptor, is_set_if_the_first_deadline_becomes_earlier_and_not_otherwise)
+TEST_F(descriptor, descriptor_is_set_if_the_first_deadline_becomes_earlier_and_not_otherwise)
 {
 	int i;
 
@@ -100,7 +100,7 @@ TEST_F(descriptor, dispatch_with_nothing_due_sets_nothing)
 	EXPECT_EQ(0, lib_stats(self->w).dispatches);
 }
 
-TEST_F(descriptor, wakes_nobody_after_the_last_stop)
+TEST_F(descriptor, descriptor_wakes_nobody_after_the_last_stop)
 {
 	int i;
 
@@ -146,7 +146,7 @@ TEST_F(descriptor, loop_that_never_flushes_gets_what_is_due_by_dispatch)
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 }
 
-TEST_F(descriptor, stays_readable_while_something_is_left)
+TEST_F(descriptor, descriptor_stays_readable_while_something_is_left)
 {
 	int i;
 
@@ -162,7 +162,7 @@ TEST_F(descriptor, stays_readable_while_something_is_left)
 	EXPECT_EQ(0, readable(self->w, 20));
 }
 
-TEST_F(descriptor, of_the_virtual_clock_is_readable_if_something_is_due)
+TEST_F(descriptor, descriptor_of_a_virtual_clock_is_readable_if_something_is_due)
 {
 	struct twheel *w;
 
@@ -181,7 +181,7 @@ TEST_F(descriptor, of_the_virtual_clock_is_readable_if_something_is_due)
 	twheel_close(w);
 }
 
-TEST_F(descriptor, of_an_immediate_wheel_needs_no_flush_and_no_turn)
+TEST_F(descriptor, immediate_wheel_needs_no_flush_and_no_turn)
 {
 	struct twheel *w;
 	__u64 before_ns;
@@ -205,7 +205,7 @@ TEST_F(descriptor, of_an_immediate_wheel_needs_no_flush_and_no_turn)
 
 /* ---- when it fails ------------------------------------------------------------- */
 
-TEST_F(descriptor, that_cannot_be_made_says_why_and_can_be_asked_for_again)
+TEST_F(descriptor, fd_says_why_it_cannot_make_a_descriptor_and_can_be_called_again)
 {
 	lib_calls.refuse = "timerfd_create";
 	EXPECT_EQ(-EMFILE, twheel_fd(self->w));
@@ -213,7 +213,7 @@ TEST_F(descriptor, that_cannot_be_made_says_why_and_can_be_asked_for_again)
 	EXPECT_LE(0, twheel_fd(self->w));
 }
 
-TEST_F(descriptor, that_cannot_be_set_says_so_by_flush)
+TEST_F(descriptor, flush_says_that_the_descriptor_cannot_be_set)
 {
 	twheel_start(self->w, &self->mark[0].timer, TW_HOUR);
 	ASSERT_LE(0, twheel_fd(self->w));
@@ -223,7 +223,7 @@ TEST_F(descriptor, that_cannot_be_set_says_so_by_flush)
 	lib_calls.refuse = NULL;
 }
 
-TEST_F(descriptor, whose_number_is_that_of_something_else_says_so_by_flush)
+TEST_F(descriptor, flush_says_that_the_descriptor_is_something_else)
 {
 	int fd = twheel_fd(self->w), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -250,7 +250,7 @@ TEST_F(descriptor, open_without_memory_is_enomem_and_no_wheel)
 }
 
 /* A daemon closes 0 to 2, opens its wheel, and points them to /dev/null after that. */
-TEST_F(descriptor, is_above_2_even_if_0_to_2_are_free)
+TEST_F(descriptor, descriptor_is_above_2_even_if_0_to_2_are_free)
 {
 	int in = dup(0), out = dup(1), err = dup(2), fd;
 

@@ -1110,7 +1110,7 @@ static void expire(struct __test_metadata *_metadata, struct twheel_device *d, i
 	ASSERT_EQ(0, twheel_device_advance(d, TW_SEC));
 }
 
-TEST_F(events, come_in_the_order_of_their_deadlines_and_as_many_as_there_is_room_for)
+TEST_F(events, events_come_in_the_order_of_their_deadlines_and_as_many_as_there_is_room_for)
 {
 	int i, got = 0, ret;
 	__u64 ids[10];
@@ -1132,7 +1132,7 @@ TEST_F(events, come_in_the_order_of_their_deadlines_and_as_many_as_there_is_room
 		EXPECT_EQ(TW_POISON64, self->event[i].id);
 }
 
-TEST_F(events, end_when_the_wheel_was_drained)
+TEST_F(events, events_end_when_the_wheel_was_drained)
 {
 	struct twheel_arm arm = { .expires_ns = TW_SEC, .user_data = 7 };
 
@@ -1145,7 +1145,7 @@ TEST_F(events, end_when_the_wheel_was_drained)
 	EXPECT_EQ(0, twheel_device_read(self->d, self->event, 4));
 }
 
-TEST_F(events, come_of_the_wheel_only)
+TEST_F(events, events_come_of_the_wheel_only)
 {
 	int pipes[2];
 
@@ -1157,7 +1157,7 @@ TEST_F(events, come_of_the_wheel_only)
 	close(pipes[1]);
 }
 
-TEST_F(events, need_room)
+TEST_F(events, events_need_room)
 {
 	__u64 ids[2];
 
@@ -1229,7 +1229,7 @@ FIXTURE_TEARDOWN(reader)
 	twheel_device_close(self->d);
 }
 
-TEST_F(reader, come_one_after_the_other)
+TEST_F(reader, events_of_a_reader_come_one_after_the_other)
 {
 	__u64 ids[10];
 	int i;
@@ -1254,7 +1254,7 @@ TEST_F(reader, come_one_after_the_other)
 	EXPECT_EQ(-EAGAIN, twheel_reader_next(self->r, &self->event));
 }
 
-TEST_F(reader, end_when_the_wheel_was_drained)
+TEST_F(reader, events_of_a_reader_end_when_the_wheel_was_drained)
 {
 	struct twheel_arm arm = { .expires_ns = TW_SEC, .user_data = 7 };
 
@@ -1268,7 +1268,7 @@ TEST_F(reader, end_when_the_wheel_was_drained)
 	EXPECT_EQ(0, twheel_reader_left(self->r));
 }
 
-TEST_F(reader, go_to_one_reader_each)
+TEST_F(reader, events_go_to_one_reader_each)
 {
 	struct twheel_arm arm = { .expires_ns = TW_MS };
 	struct twheel_reader *other;
@@ -1286,7 +1286,7 @@ TEST_F(reader, go_to_one_reader_each)
 	twheel_reader_close(other);
 }
 
-TEST_F(reader, come_of_the_wheel_only)
+TEST_F(reader, events_of_a_reader_come_of_the_wheel_only)
 {
 	int pipes[2];
 

@@ -36,7 +36,7 @@ static int try_open(const struct twheel_options *options)
 	return ret;
 }
 
-TEST_F(options, outside_their_range_are_einval)
+TEST_F(options, options_outside_their_range_are_einval)
 {
 	struct twheel_options options = self->options;
 
@@ -65,7 +65,7 @@ TEST_F(options, outside_their_range_are_einval)
 	EXPECT_EQ(-EINVAL, try_open(&options));
 }
 
-TEST_F(options, that_are_shorter_than_the_first_ones_are_einval)
+TEST_F(options, options_that_are_shorter_than_the_first_ones_are_einval)
 {
 	self->options.size = sizeof(self->options) - 1;
 	EXPECT_EQ(-EINVAL, try_open(&self->options));
@@ -73,7 +73,7 @@ TEST_F(options, that_are_shorter_than_the_first_ones_are_einval)
 	EXPECT_EQ(-EINVAL, try_open(&self->options));
 }
 
-TEST_F(options, of_a_later_library_are_e2big_if_they_are_not_zero)
+TEST_F(options, options_of_a_later_library_are_e2big_if_they_are_not_zero)
 {
 	struct {
 		struct twheel_options options;
@@ -86,7 +86,7 @@ TEST_F(options, of_a_later_library_are_e2big_if_they_are_not_zero)
 	EXPECT_EQ(-E2BIG, try_open(&later.options));
 }
 
-TEST_F(options, that_are_0_or_none_mean_a_tick_of_1_ms_on_the_monotonic_clock)
+TEST_F(options, options_that_are_0_or_none_mean_a_tick_of_1_ms_on_the_monotonic_clock)
 {
 	const struct twheel_options *choices[] = { NULL, &self->options };
 	unsigned int i;
@@ -107,7 +107,7 @@ TEST_F(options, that_are_0_or_none_mean_a_tick_of_1_ms_on_the_monotonic_clock)
 	}
 }
 
-TEST_F(options, have_a_pointer_of_the_programs)
+TEST_F(options, options_have_a_pointer_of_the_programs)
 {
 	struct twheel *w;
 

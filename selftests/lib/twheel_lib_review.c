@@ -78,7 +78,7 @@ FIXTURE_TEARDOWN(review)
 /* ---- the clock is set back ------------------------------------------------------ */
 
 /* The dispatch that moves many timers stops in the middle; there the clock is set back. */
-TEST_F(review, what_a_dispatch_left_over_is_not_early_if_the_clock_is_set_back)
+TEST_F(review, timer_that_a_dispatch_left_is_not_early_if_the_clock_is_set_back)
 {
 	/* At the end of a slot of level 1. */
 	__u64 begin = 1000 * TW_SEC, due = (100000ULL << 26) + 60 * TW_MS, now;
@@ -118,7 +118,7 @@ static void sets_back_and_restarts(struct twheel *w, struct mark *m)
 	twheel_start(w, &m->others->timer, TW_SEC);
 }
 
-TEST_F(review, what_is_restarted_after_the_clock_was_set_back_is_not_called_at_once)
+TEST_F(review, timer_restarted_after_the_clock_was_set_back_is_not_called_at_once)
 {
 	struct mark *m = self->mark;
 
@@ -134,7 +134,7 @@ TEST_F(review, what_is_restarted_after_the_clock_was_set_back_is_not_called_at_o
 	EXPECT_EQ(1006 * TW_SEC, twheel_timer_deadline(&m[1].timer));
 }
 
-TEST_F(review, what_a_limit_left_is_not_early_if_the_clock_is_set_back)
+TEST_F(review, timer_that_a_limit_left_is_not_early_if_the_clock_is_set_back)
 {
 	struct mark *m = self->mark;
 
@@ -151,7 +151,7 @@ TEST_F(review, what_a_limit_left_is_not_early_if_the_clock_is_set_back)
 }
 
 /* To a time at which the deadline has passed, but not the edge after it. */
-TEST_F(review, what_has_passed_is_called_and_does_not_spin_though_the_clock_was_set_back)
+TEST_F(review, timer_that_has_passed_is_called_and_does_not_spin_though_the_clock_was_set_back)
 {
 	struct mark *m = self->mark;
 
@@ -539,7 +539,7 @@ TEST_F(review, a_fixed_delay_whose_callback_has_not_returned_waits_for_an_edge)
 
 /* ---- what is not due ---------------------------------------------------------- */
 
-TEST_F(review, what_was_restarted_for_later_does_not_make_a_dispatch_long)
+TEST_F(review, timers_restarted_for_later_make_no_dispatch_long)
 {
 	__u64 moved = 0, before;
 	int i, rounds;

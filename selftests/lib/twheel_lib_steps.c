@@ -101,7 +101,7 @@ static bool comes(struct twheel *w, const struct seen *s)
 	return s->called == 1;
 }
 
-TEST_F(steps, forwards_calls_what_is_now_due)
+TEST_F(steps, step_forwards_calls_the_timers_that_are_due_then)
 {
 	twheel_start(self->w, &self->near.timer, TW_HOUR);
 	twheel_start(self->w, &self->far.timer, 3 * TW_HOUR);
@@ -115,7 +115,7 @@ TEST_F(steps, forwards_calls_what_is_now_due)
 	twheel_close(self->w);
 }
 
-TEST_F(steps, forwards_counts_each_period)
+TEST_F(steps, step_forwards_counts_each_period)
 {
 	const __u64 first_ns = twheel_now(self->w) + TW_MIN;
 
@@ -128,7 +128,7 @@ TEST_F(steps, forwards_counts_each_period)
 	twheel_close(self->w);
 }
 
-TEST_F(steps, backwards_calls_nothing_early)
+TEST_F(steps, step_backwards_calls_nothing_early)
 {
 	const __u64 deadline_ns = twheel_now(self->w) + 2 * TW_SEC;
 
@@ -144,7 +144,7 @@ TEST_F(steps, backwards_calls_nothing_early)
 }
 
 /* What was armed before keeps its deadline, and takes no part in it. */
-TEST_F(steps, backwards_what_is_started_next_comes_in_its_time)
+TEST_F(steps, timer_started_after_a_step_backwards_comes_in_its_time)
 {
 	__u64 start_ns;
 
@@ -164,7 +164,7 @@ TEST_F(steps, backwards_what_is_started_next_comes_in_its_time)
 	twheel_close(self->w);
 }
 
-TEST_F(steps, backwards_calls_nothing_twice)
+TEST_F(steps, step_backwards_calls_nothing_twice)
 {
 	twheel_start(self->w, &self->near.timer, TW_MS);
 	EXPECT_TRUE(comes(self->w, &self->near));
