@@ -4,7 +4,8 @@
  *
  * A callback may close any wheel, throw, or leave by longjmp().  So all that a dispatch knows
  * is in the wheel, and a timer has left the list of those that are due before it is called.
- * A wheel that is closed in a callback stays until the outermost dispatch of it is over.
+ * A wheel that is closed in a callback stays until the outermost dispatch of it is over: it has
+ * no timer, no descriptor and no lock, so there is nothing more to do in it.
  * Nothing is known by thread: another copy of the library may have closed the wheel, and a
  * callback that is a coroutine may return on another thread.
  *
@@ -395,7 +396,7 @@ static inline void end_pass(struct pass *pass)
 
 /*
  * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
- * lock.  Then the wheel may be closed.
+ * lock.
  */
 static APART void call_specially(struct twheel *w, struct twheel_timer *t, struct pass *pass)
 {
@@ -418,8 +419,6 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, struc
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns -= loop_clock(CLOCK_MONOTONIC);
 	t->callback(w, t);
-	if (unlikely(w->closed))
-		return;
 	if (w->options.flags & TWHEEL_MEASURE)
 		took_ns += loop_clock(CLOCK_MONOTONIC);
 	lock(w);
@@ -455,7 +454,7 @@ static void begin_dispatch(struct twheel *w, uint64_t edge)
 
 /*
  * Call what is due, so many at most; the next dispatch goes on there.  Returns how many are
- * left of these.  Then the wheel may be closed.
+ * left of these.
  */
 static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int left)
 {
@@ -490,8 +489,6 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 		} else {
 			call_specially(w, t, pass);
 		}
-		if (unlikely(w->closed))
-			break;
 	}
 	return left;
 }
@@ -555,8 +552,7 @@ static APART bool may_go_on(struct twheel *w)
 
 /*
  * Call what is due by an edge, so many at most.  If the dispatch before has left something over,
- * go on there, so that nothing comes in between.  Returns how many were called.  Then the wheel
- * may be closed.
+ * go on there, so that nothing comes in between.  Returns how many were called.
  */
 static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
@@ -579,11 +575,9 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 		begins = !is_unfinished(w);
 		if (begins)
 			begin_dispatch(w, edge);
-		do {
+		do
 			left = call_due(w, &pass, left);
-			if (unlikely(w->closed))
-				goto over;
-		} while (unlikely(w->budget <= 0) && may_go_on(w));
+		while (unlikely(w->budget <= 0) && may_go_on(w));
 		/* What was left of the one before has been stopped or restarted since. */
 	} while (!begins && left == max && !is_unfinished(w));
 	w->stats.vain += left == max;
@@ -593,7 +587,6 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);
-over:
 	pass_is_over(&pass);
 	return (int)(max - left);
 }

@@ -284,6 +284,7 @@ EXPORT void twheel_close(struct twheel *w)
 	twheel_stop_all(w, NULL, NULL);
 	if (w->fd >= 0)
 		close(w->fd);
+	w->fd = -1;
 	w->closed = true;
 	if (!w->dispatched)
 		free(w);

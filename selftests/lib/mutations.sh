@@ -643,8 +643,8 @@ mutation first_is_not_found_after_a_dispatch loop.c \
 mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	'	if (is_immediate(w))
 		loop_set_fd(w);
-over:' \
-	'over:'
+	pass_is_over' \
+	'	pass_is_over'
 mutation two_threads_dispatch loop.c \
 	'	if (is_elsewhere(w)) {' \
 	'	if (0) {'
@@ -760,21 +760,14 @@ mutation reserved_option_is_taken timers.c \
 mutation slack_is_rounded_up timers.c \
 	'(1 + o.slack_ns / o.tick_ns)' \
 	'(1 + (o.slack_ns + o.tick_ns - 1) / o.tick_ns)'
-mutation callback_is_called_after_close loop.c \
-	'		if (unlikely(w->closed))
-			break;' \
-	''
 mutation limit_that_is_just_enough_leaves_something loop.c \
-	'		if (unlikely(w->closed))
-			break;' \
-	'		if (!left || unlikely(w->closed))
-			break;'
-mutation stop_watch_looks_at_a_wheel_that_was_closed loop.c \
-	'	t->callback(w, t);
-	if (unlikely(w->closed))
-		return;
+	'			call_specially(w, t, pass);
+		}
 ' \
-	'	t->callback(w, t);
+	'			call_specially(w, t, pass);
+		}
+		if (!left)
+			break;
 '
 mutation wheel_that_is_closed_in_a_callback_is_freed_there timers.c \
 	'	if (!w->dispatched)
@@ -799,6 +792,10 @@ mutation periods_are_those_of_the_inner_dispatch loop.c \
 	'	pass->w->periods = pass->periods;
 ' \
 	''
+mutation closed_wheel_sets_the_descriptor_that_it_had timers.c \
+	'	w->fd = -1;
+	w->closed' \
+	'	w->closed'
 mutation close_leaves_the_memory timers.c \
 	'	if (!w->dispatched)
 		free(w);' \
@@ -810,8 +807,10 @@ mutation close_leaves_timers_pending timers.c \
 mutation close_leaves_the_descriptor timers.c \
 	'	if (w->fd >= 0)
 		close(w->fd);
+	w->fd = -1;
 	w->closed' \
-	'	w->closed'
+	'	w->fd = -1;
+	w->closed'
 mutation child_waits_for_the_callback_of_another_thread timers.c \
 	'	if (is_elsewhere(w))
 		w->callbacks = 0;

@@ -5,6 +5,7 @@
  */
 #include "twheel_lib_test.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <sys/wait.h>
@@ -303,6 +304,54 @@ TEST_F(callbacks, callback_may_close_the_wheel_after_a_dispatch_in_it)
 	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
 	EXPECT_EQ(2, marks_called(self->mark, 2));
 	self->w = NULL;
+}
+
+static void dispatches_the_closing_one(struct twheel *w, struct mark *m)
+{
+	m->nr_others = twheel_dispatch(w, 1);
+}
+
+TEST_F(callbacks, callback_may_dispatch_and_the_one_in_it_close_the_wheel)
+{
+	self->mark[0].does = dispatches_the_closing_one;
+	self->mark[1].does = closes_the_wheel;
+	twheel_start(self->w, &self->mark[0].timer, TW_MS);
+	twheel_start(self->w, &self->mark[1].timer, 2 * TW_MS);
+	twheel_start(self->w, &self->mark[2].timer, 3 * TW_MS);
+	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(1, self->mark[0].nr_others);
+	EXPECT_EQ(2, marks_called(self->mark, 3));
+	self->w = NULL;
+}
+
+static void closes_and_opens_another(struct twheel *w, struct mark *m)
+{
+	int fd = twheel_fd(w);
+
+	twheel_close(w);
+	m->nr_others = lib_open(m->data, TWHEEL_MONOTONIC, TWHEEL_IMMEDIATE, TW_MS);
+	if (!m->nr_others) {
+		twheel_start(*(struct twheel **)m->data, &m[1].timer, TW_MS);
+		m->nr_others = twheel_fd(*(struct twheel **)m->data) - fd;
+	}
+}
+
+/* Another wheel has that number now. */
+TEST_F(callbacks, wheel_that_is_closed_in_its_callback_leaves_its_descriptor_alone)
+{
+	struct twheel *w, *other = NULL;
+
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_MONOTONIC, variant->flags | TWHEEL_IMMEDIATE, TW_MS));
+	ASSERT_LE(0, twheel_fd(w));
+	self->mark[0].does = closes_and_opens_another;
+	self->mark[0].data = &other;
+	twheel_start(w, &self->mark[0].timer, 0);
+	twheel_start(w, &self->mark[2].timer, TW_SEC);
+	EXPECT_EQ(1, twheel_dispatch(w, 0));
+	ASSERT_EQ(0, self->mark[0].nr_others);
+	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(other), POLLIN, TW_PATIENCE_MS));
+	EXPECT_EQ(1, twheel_dispatch(other, 0));
+	twheel_close(other);
 }
 
 /* ---- longjmp() ------------------------------------------------------------------------ */
