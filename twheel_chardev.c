@@ -116,7 +116,7 @@ static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_fla
 	if (issue_flags & IO_URING_F_NONBLOCK && ioctl_waits(cmd->cmd_op))
 		return -EAGAIN;
 	result = twheel_fop_ioctl(cmd->file, cmd->cmd_op, (unsigned long)u64_to_user_ptr(arg));
-	/* A worker that is cancelled gets a signal, and older kernels pass its result on as it is. */
+	/* A worker that is cancelled gets a signal; older kernels pass its result on unchanged. */
 	if (result == -ERESTARTSYS)
 		result = -EINTR;
 	return uring_cmd_result(cmd, result, issue_flags);
