@@ -2,7 +2,8 @@
 /*
  * The device of twheel: open, read, write, poll and mmap of /dev/twheel
  *
- * Its ioctls are in twheel_ioctl.c, and fdinfo is in twheel_stat.c.
+ * Its ioctls are in twheel_ioctl.c, but for REOPEN, which makes an open file; fdinfo is in
+ * twheel_stat.c.
  *
  * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
  * no other one from the events.
@@ -103,7 +104,8 @@ static bool ioctl_waits(unsigned int cmd)
 
 /*
  * An ioctl as a submission of io_uring.  The thread that submits does ARM, REARM, CANCEL, and those
- * that change nothing; a worker of io_uring does those that may wait for more than memory.
+ * that change nothing; a worker of io_uring does those that may wait for more than memory.  Before
+ * the wheel has started, ARM and INFO may wait for these as well.
  */
 static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {

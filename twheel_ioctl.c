@@ -5,12 +5,11 @@
  * Each checks the shape of its argument, copies it in, calls the engine, and copies the results
  * out.
  *
- * ARM, REARM, CANCEL and QUERY have a vector, whose elements go to the engine in batches.  The
- * engine copies a batch in.  Then it copies the result of each element out and does the element, in
- * one step, so that a bad pointer, wherever in a vector, leaves nothing half done.  If that faults,
- * the fault is served here, and the element is tried again.
- *
- * Locks: none, and none is held while user memory is copied or a fault is served.
+ * ARM, REARM, CANCEL and QUERY have a vector, whose elements go to the engine in batches, so that a
+ * bad pointer, wherever in a vector, leaves nothing half done.  For REARM, CANCEL, and ARM in a
+ * keyed wheel, the engine copies the result of an element out and does the element in one step,
+ * under the lock.  Any other ARM copies the ids of a batch out and submits the timeouts after that.
+ * If an element faults, the fault is served here, without a lock, and the element is tried again.
  */
 #include <linux/bits.h>
 #include <linux/build_bug.h>

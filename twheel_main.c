@@ -4,22 +4,23 @@
  * Copyright (c) 2026 The twheel authors
  *
  * Here are the module's parameters, its kthreads, loading and unloading.  Documentation/design.rst
- * explains the whole.  An open file has a struct tw_ctx (engine/engine.h):
+ * explains the whole.  One or more open files have a struct tw_ctx
+ * (engine/engine.h):
  *
  *   ARM --> place --> wheel ------> list of events --> read, poll
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
  *
- * Order of files: a part, X.c and X.h, calls those below it, and none above.
+ * Order of files: a part, X.c and its X.h, calls those below it, and none above.
  *	twheel_main twheel_chardev twheel_stat twheel_ioctl arm rearm cancel read query control
  *	run places lock alarm expire keys words user_access pages account trace time timeout
  *	syncpoint twheel_wheel twheel_compat
  *
- * Locks, the outer ones first; each is declared in the header of its part:
- *	control.mutex	SETUP, ADVANCE, DRAIN and the start, one at a time
+ * Locks, the outer ones first; they are declared in engine.h, places.h and account.[ch]:
+ *	control.mutex	SETUP, ADVANCE, DRAIN, the start, and INFO before it, one at a time
  *	places.mutex	pages come and go; mmap() takes it under mmap_lock
  *	tw_ctx.lock	all timeouts, the wheel, the keys, the events; the softirq only tries it
  *	places.lock	free places; the innermost but for locks of the kernel
- *	queue.lock	wheels that wait for the kthread; the softirq takes it, under no other
+ *	queue.lock	wheels that wait for the kthread; the softirq takes it, under no spinlock
  *	users_mutex	the table of users; under no other
  *
  * The guarantees G1 to G8 stand by name at the lines that enforce them; design.rst lists both.

@@ -11,11 +11,11 @@
  *                   |                  |
  *                wheel, wheel, ...  wheel
  *
- * A user's work takes TURN_NS at most, and then goes to the end of the kthread's list (struct
+ * A user's work takes TURN_NS, and then goes to the end of the kthread's list (struct
  * kthread_worker is a FIFO).  Within the turn the user's wheels take turns of their own.
  *
  * G2 bounded lateness: a wheel that is due waits for the other wheels of its user, and for each
- * other user with work for the same kthread: TURN_NS and at most one batch more, however many
+ * other user with work for the same kthread: TURN_NS and at most one step more, however many
  * wheels and timeouts that user has.
  *
  * Memory is counted in bytes, for each user and for all together.  Each user's limit is a part of

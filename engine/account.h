@@ -22,7 +22,7 @@ struct tw_ctx;
 /**
  * struct twheel_queue - the wheels of one user that wait for a turn with one kthread
  * @lock: guards @turns and struct twheel_turn.  The softirq takes it to request a turn, so all
- *	others disable interrupts.  It is taken under no other lock of the engine; only the lock of
+ *	others disable interrupts.  It is taken under no spinlock of the engine; only the lock of
  *	the kthread's list is taken under it.
  * @turns: the wheels, in the order of their turns; @lock
  * @worker: the kthread; constant
@@ -39,8 +39,8 @@ struct twheel_queue {
  * struct twheel_turn - a wheel's turn with its kthread
  * @node: link in &twheel_queue.turns, empty if no turn is requested; &twheel_queue.lock
  * @queue: the queue; constant
- * @take: works until nothing is left to do, or until ktime_get_ns() reads @end_ns; returns true if
- *	there is more to do.  Called without @queue->lock.  Constant.
+ * @take: works for a bounded number of steps, or until nothing is left to do, or until
+ *	ktime_get_ns() reads @end_ns; returns true if there is more to do.  Called without @queue->lock.  Constant.
  * @cancelled: the wheel gets no turn any more; &twheel_queue.lock
  */
 struct twheel_turn {

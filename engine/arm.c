@@ -2,17 +2,18 @@
 /*
  * ARM: take places, copy the ids out, and submit the timeouts
  *
- * A place is all that a timeout ever needs, so that nothing fails for want of memory once it is
- * taken (G4).  The elements are copied in, and the ids copied out, while no lock is held: faults
- * are served as they come.  Then the timeouts go into the wheel; if another thread has the lock,
- * into the inbox (lock.h).
+ * A plain timeout needs nothing but its place, and one with a period or slack gets its extra before
+ * its id is copied out: so nothing fails for want of memory after that (G4).  The elements are
+ * copied in, and the ids copied out, while no lock is held: faults are served as they come.  Then
+ * the timeouts go into the wheel; if another thread has the lock, into the inbox (lock.c).
  *
  * G7 cost does not grow: no other timeout is touched.
  *
  * An ARM in a keyed wheel is in rearm.c.
  *
- * Locks, each while no other is held: places.lock to take places, once a batch; tw_ctx.lock, which
- * is only tried; places.mutex to allocate memory; control.mutex to start a wheel without SETUP.
+ * Locks: places.lock to take places; tw_ctx.lock, which is tried first, and waited for if the inbox
+ * is in use, or with PREEMPT_RT; both to give places back; places.mutex to allocate memory, and
+ * control.mutex to start a wheel without SETUP, each alone.
  */
 #include <linux/errno.h>
 
@@ -28,7 +29,7 @@
  * @short_of: why there is no place left, an errno
  * @nr_copied: 1 if the user may have the id of @place
  * @nowait: the call may not sleep
- * @now_ns: the clock when the call began; 0 if it was not read, since all deadlines are absolute
+ * @now_ns: the clock when the call began; 0 until a relative deadline or the slow path has it read
  */
 struct arming {
 	struct twheel_timeout *first;

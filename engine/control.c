@@ -15,7 +15,7 @@
 #define DEFAULT_SLOTS		1024
 #define DEFAULT_MAX_PENDING	1048576U
 
-/* Bytes charged for a wheel before it is armed; the 256 are for the open file. */
+/* Bytes charged for a wheel before it is armed; the 256 are for its first open file. */
 #define WHEEL_SIZE	(PAGE_ALIGN(sizeof(struct tw_ctx)) + 256)
 
 unsigned int twheel_max_pending_limit = 16777216;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * struct tw_ctx, an open wheel: the data of each part of the engine; and what every part includes
+ * struct tw_ctx, a wheel: the data of each part of the engine; and what the parts include
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
@@ -40,7 +40,7 @@ struct twheel_call;
  *	queued again, for a time after @at_ns; only the softirq accesses it
  * @timer: the hrtimer; started under &tw_ctx.lock, or without it by its own function
  *
- * &tw_ctx.lock guards all members but @nr_missed.
+ * &tw_ctx.lock guards all members but @nr_missed.  The alarm's function reads @paid without it.
  */
 struct twheel_alarm {
 	u64 at_ns;
@@ -52,7 +52,8 @@ struct twheel_alarm {
 
 /**
  * struct twheel_control - how a wheel was set up, and whether it accepts timeouts
- * @mutex: lets SETUP, ADVANCE, DRAIN and the start by the first ARM run one at a time.  It is the
+ * @mutex: lets SETUP, ADVANCE, DRAIN, the start by the first ARM, and INFO before that run one at a
+ *	time.  It is the
  *	outermost of the engine's locks, and a mutex since SETUP allocates, DRAIN waits for a grace
  *	period, and ADVANCE and DRAIN take the steps of a pass, and wake waiters.  The kthread never
  *	takes it.
@@ -95,7 +96,7 @@ static inline bool control_is_started(const struct twheel_control *control)
 }
 
 /**
- * struct tw_ctx - an open wheel
+ * struct tw_ctx - a wheel, which one or more open files have
  * @clock: the clock and the tick
  * @control: the configuration, and whether timeouts are accepted
  * @memory: the user who is charged for this wheel
@@ -103,8 +104,9 @@ static inline bool control_is_started(const struct twheel_control *control)
  * @places: the places of timeouts
  * @inbox: timeouts that ARM could not put into the wheel, because another thread had the lock;
  *	llist: added without a lock, emptied under @lock
- * @lock: guards all timeouts, and the members from @keys to @drain_index.  The softirq only tries
- *	to take this spinlock, so all others need not disable softirqs.  It is held for a step of a
+ * @lock: guards all timeouts, and the members from @keys to @drain_index, unless their structures
+ *	say otherwise.  The softirq only tries to take this spinlock, so all others need not disable
+ *	softirqs.  It is held for a step of a
  *	pass or a batch of elements at a time, and lock.h takes and releases it.  The lock of the
  *	hrtimer's base is taken under it.
  * @keys: the index of a keyed wheel
@@ -200,7 +202,7 @@ static __always_inline void alarm_need(struct tw_ctx *tw, u64 first_ns, unsigned
 		twheel_alarm_need(tw, first_ns);
 }
 
-/* An ARM in a keyed wheel, see rearm.c. */
+/* rearm.c: ARM in a keyed wheel */
 int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call);
 int twheel_upsert_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait);

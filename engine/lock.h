@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The wheel's lock, the inbox, insertion into the wheel, and waking
- */
+/* See lock.c; for the order of locks, twheel_main.c. */
 #ifndef _TWHEEL_ENGINE_LOCK_H
 #define _TWHEEL_ENGINE_LOCK_H
 

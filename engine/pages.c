@@ -6,8 +6,8 @@
  * allocated in whole pages: kmalloc() would put small objects of many wheels into one page, and
  * that page would stay allocated until the last object in it is freed.
  *
- * Three things are allocated elsewhere: the open file (its bytes are in WHEEL_SIZE), the user
- * (account.c charges it), and the hash table of a keyed wheel.  The kernel allocates that, and
+ * Three things are allocated elsewhere: open files (WHEEL_SIZE has the bytes of the first one), the
+ * user (account.c charges it), and the hash table of a keyed wheel.  The kernel allocates that, and
  * keys.c charges the user for as much as it may take; no memory cgroup is charged for it.
  *
  * Any thread finds a page in a table under RCU.  If a table is full, a larger one replaces it, and

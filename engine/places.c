@@ -203,7 +203,7 @@ int twheel_places_provide(struct tw_ctx *tw)
 
 	if (mutex_lock_killable(&tw->places.mutex))
 		return -EINTR;
-	/* Not under the lock: there the answer could be out of date at once as well. */
+	/* Without the lock: in either case the answer may be out of date at once. */
 	if (!data_race(tw->places.partly.first) && !data_race(tw->places.unused.first))
 		err = places_grow(tw);
 	mutex_unlock(&tw->places.mutex);

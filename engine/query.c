@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * QUERY, LIST and INFO: copy out the state of timeouts and of the wheel; nothing is changed
+ * QUERY, LIST and INFO: copy out the state of timeouts and of the wheel; no timeout changes
  *
  * The wheel's lock is held for a batch of timeouts, or for a page of places, at a time.
  */

@@ -6,8 +6,7 @@
  * cannot be copied stays in the list.  The caller has the fault served without the lock, so other
  * readers go on.
  *
- * A waiter queues first, and reads the wheel's state after that.  A thread that changes the wheel
- * does so first, and wakes waiters after that (lock.c).
+ * How waiting and waking exclude a lost wake-up stands at wake_waiters() (lock.c).
  */
 #include <linux/errno.h>
 #include <linux/prefetch.h>

@@ -2,9 +2,9 @@
 /*
  * Passes: timeouts expire step by step, in the softirq, the kthread, ADVANCE and DRAIN
  *
- * The softirq takes steps when the alarm rings, and leaves the rest to the kthread.  ADVANCE and
- * DRAIN take steps as well.  Each step is done under one hold of the lock and leaves the wheel
- * consistent, so any thread may take the next one.
+ * The softirq takes steps when the alarm rings, and leaves the rest to the kthread.  Each step is
+ * done under one hold of the lock and leaves the wheel consistent, so any thread may take the next
+ * one.
  *
  * G5 bounded interrupt work: the softirq processes SOFT_STEPS * PASS_STEP timeouts of one wheel at
  * most.  All wheels together take SOFT_NS of a processor in one go, and half of its time after

@@ -20,7 +20,7 @@ enum twheel_syncpoint {
 	SYNC_ARM_CHECKED,
 	/* ARM has added to the inbox, and has yet to try the lock. */
 	SYNC_ARM_ADDED,
-	/* The lock is taken, and nothing done yet. */
+	/* The lock is taken, and the inbox is empty. */
 	SYNC_LOCKED,
 	/* The lock is released, and the inbox was not read yet. */
 	SYNC_UNLOCKED,

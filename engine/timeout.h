@@ -118,7 +118,7 @@ struct twheel_page {
 #define PLACES_PER_PAGE \
 	((u32)((PAGE_SIZE - sizeof(struct twheel_page)) / sizeof(struct twheel_timeout)))
 
-/* The caller of these holds the wheel's lock. */
+/* The caller of these holds the wheel's lock, or has taken the place for an ARM. */
 
 static __always_inline bool timeout_is_pending(const struct twheel_timeout *t)
 {

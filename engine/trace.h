@@ -5,10 +5,10 @@
  * Documentation/operating.rst describes the events for those who read them.  Each names the wheel,
  * by its number and by the name that SETUP gave it, and a timeout by its id and its user_data.
  *
- * A loop over a batch has no tracepoint: while an event is on, the loop leaves each entry to the
- * function for those of any kind, which has it.  So an event that is off costs an instruction a
+ * A loop over a batch has no tracepoint: while an event is on, the loop leaves each element to
+ * the slow path, which has it.  So an event that is off costs an instruction a
  * batch, and none is traced while the user's memory is open to the kernel, where no function may be
- * called (access.h).
+ * called (user_access.h).
  *
  * Locks: none is taken here; the callers hold tw_ctx.lock, but for twheel_limit.
  */

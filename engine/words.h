@@ -45,7 +45,7 @@ struct twheel_words {
 	struct path path;
 };
 
-/* Find the word of an index, or NULL.  The caller is in an RCU read section. */
+/* Find the word of an index, or NULL.  The caller may call pages_get(). */
 static __always_inline u64 *word_at(struct twheel_words *words, u32 index)
 {
 	u64 *word = pages_at(&words->pages, index / WORDS_PER_PAGE);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The interface between the engine (engine/) and the device (twheel_chardev.c,
- * twheel_ioctl.c), and what the files of the device share
+ * The interface between the engine (engine/) and the device (twheel_chardev.c, twheel_ioctl.c), and
+ * what the files of the device share.  twheel_stat.c reads struct tw_ctx itself.
  *
  * The engine's functions are described where they are defined.  Those named step do up to
- * TWHEEL_BATCH entries of a call, which they read from the user's memory and report there.  If a
- * fault has to be served, they say -EFAULT, and the device has it served, and tries again.  Those
- * named one do a single entry that the device has.  None may be called with a lock of the engine
- * held.
+ * TWHEEL_BATCH elements of a call, which are in the user's memory.  If a fault has to be served,
+ * they return -EFAULT, and the device has it served and tries again.  Those named one do a single
+ * element that the device has.  None may be called with a lock of the engine held.
  */
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
@@ -28,23 +27,23 @@ struct twheel_info;
 struct twheel_setup;
 struct twheel_status;
 
-/* The greatest number of entries that the device hands to the engine at a time. */
+/* The greatest number of elements that the device hands to the engine at a time. */
 #define TWHEEL_BATCH		32
 
 /*
- * So often a fault of one entry is served.  The memory may have been taken away again by the time
- * that the entry is done; whose is taken away faster than that, time after time, gets EFAULT.
+ * The fault of one element is served at most this often: the memory may be taken away again before
+ * the element is done.  If it is each time, the call fails with EFAULT.
  */
 #define TWHEEL_TRIES		1000
 
-/* The greatest number of entries in the vector of one call. */
+/* The greatest number of elements in the vector of one call. */
 #define TWHEEL_MAX_VECTOR	65536
 
 /**
- * struct twheel_call - a call that does the entries of a vector; it belongs to its caller
+ * struct twheel_call - a call that does the elements of a vector; it belongs to its caller
  * @now_ns: the wheel's clock, from which relative deadlines count; 0 until a step has read it
- * @nr_ok: entries that succeeded so far
- * @stride: how far apart the entries are, and how long each is for the user, bytes
+ * @nr_ok: elements that succeeded so far
+ * @stride: how far apart the elements are, and how long each is for the user, bytes
  * @by_key: for REARM and CANCEL: keys stand in place of ids
  */
 struct twheel_call {
