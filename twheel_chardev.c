@@ -10,7 +10,6 @@
  */
 #include <linux/anon_inodes.h>
 #include <linux/build_bug.h>
-#include <linux/compat.h>
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
@@ -275,7 +274,7 @@ static bool record_forgives(const struct twheel_record *record)
 }
 
 /* The element of ARM or REARM that a record stands for. */
-static struct twheel_arm record_entry(const struct twheel_record *record)
+static struct twheel_arm record_element(const struct twheel_record *record)
 {
 	return (struct twheel_arm){
 		.expires_ns	= record->expires_ns,
@@ -290,7 +289,7 @@ static struct twheel_arm record_entry(const struct twheel_record *record)
 
 static int record_arm(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
-	struct twheel_arm arm = record_entry(record);
+	struct twheel_arm arm = record_element(record);
 
 	/* Any other ARM makes the timeout that is not there. */
 	if (record_forgives(record) && !(arm.flags & TWHEEL_ARM_IF_PRESENT))
@@ -300,13 +299,13 @@ static int record_arm(struct tw_ctx *tw, const struct twheel_record *record, boo
 
 static int record_rearm(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
-	struct twheel_arm arm = record_entry(record);
+	struct twheel_arm arm = record_element(record);
 
 	return twheel_rearm_one(tw, &arm, twheel_is_keyed(tw), nowait);
 }
 
 /* Whether a record of CANCEL has fields that CANCEL does not use. */
-static bool cancel_is_odd(const struct twheel_record *record)
+static bool cancel_has_extra_fields(const struct twheel_record *record)
 {
 	return record->flags & ~TWHEEL_RECORD_ABSENT_OK || record->expires_ns ||
 	       record->interval_ns || record->repeats || record->slack_ticks;
@@ -321,7 +320,7 @@ static int record_do(struct tw_ctx *tw, const struct twheel_record *record, bool
 	case TWHEEL_OP_REARM:
 		return record_rearm(tw, record, nowait);
 	case TWHEEL_OP_CANCEL:
-		return cancel_is_odd(record) ? -EINVAL :
+		return cancel_has_extra_fields(record) ? -EINVAL :
 		       twheel_cancel_one(tw, record->key, twheel_is_keyed(tw));
 	case TWHEEL_OP_SETUP:
 		return record_setup(tw, record, nowait);

@@ -4,15 +4,14 @@
  * Copyright (c) 2026 The twheel authors
  *
  * Here are the module's parameters, its kthreads, loading and unloading.  Documentation/design.rst
- * explains the whole.  One or more open files have a struct tw_ctx
- * (engine/engine.h):
+ * explains the whole.  One or more open files have a struct tw_ctx (engine/engine.h):
  *
  *   ARM --> place --> wheel ------> list of events --> read, poll
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
  *
  * Order of files: a part, X.c and its X.h, calls those below it, and none above.
  *	twheel_main twheel_chardev twheel_stat twheel_ioctl arm rearm cancel read query control
- *	run places lock alarm expire keys words user_access pages account trace time timeout
+ *	run places lock expire alarm keys words user_access pages account trace time timeout
  *	syncpoint twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; they are declared in engine.h, places.h and account.[ch]:
@@ -176,7 +175,7 @@ static int parameters_check(void)
 }
 
 /* G2 assumes high-resolution timers.  With highres=off each wake-up waits for a jiffy. */
-static void resolution_tell(void)
+static void resolution_warn(void)
 {
 	if (hrtimer_resolution > 1)
 		pr_warn("no high-resolution timers: each wake-up may be %lu us late\n",
@@ -202,7 +201,7 @@ static int __init twheel_module_init(void)
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
-	resolution_tell();
+	resolution_warn();
 	return 0;
 
 stop_workers:

@@ -39,8 +39,8 @@ struct twheel_queue {
  * struct twheel_turn - a wheel's turn with its kthread
  * @node: link in &twheel_queue.turns, empty if no turn is requested; &twheel_queue.lock
  * @queue: the queue; constant
- * @take: works for a bounded number of steps, or until nothing is left to do, or until
- *	ktime_get_ns() reads @end_ns; returns true if there is more to do.  Called without @queue->lock.  Constant.
+ * @take: works for a bounded number of steps, until nothing is left to do, or until ktime_get_ns()
+ *	reads @end_ns; returns true if there is more to do.  Called without @queue->lock.  Constant.
  * @cancelled: the wheel gets no turn any more; &twheel_queue.lock
  */
 struct twheel_turn {

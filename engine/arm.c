@@ -234,7 +234,7 @@ static __always_inline bool arm_submit(struct tw_ctx *tw, const struct arming *a
 {
 	if (words_are_there(&tw->words))
 		arm_words(tw, arming->first, arming->nr);
-	twheel_syncpoint(SYNC_ARM_TOLD);
+	twheel_syncpoint(SYNC_ARM_COPIED);
 	return likely(twheel_trylock(tw)) ? arm_insert_unlock(tw, arming) : arm_queue(tw, arming);
 }
 

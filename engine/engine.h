@@ -6,7 +6,10 @@
 #define _TWHEEL_ENGINE_H
 
 #include <linux/hrtimer.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/spinlock.h>
 #include <linux/wait.h>
 
 #include "account.h"

@@ -76,7 +76,7 @@ static u64 lateness_note(struct tw_ctx *tw, u64 now_ns, u64 earliest_ns, unsigne
  * Slow path: expire or put back a coming timeout of any kind.  It takes the timeouts that
  * expire_oneshots() leaves, and all of them if words may have moved them, or if they are traced.
  */
-static noinline void expire_odd(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
+static noinline void expire_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
 {
 	u64 due_ns = timeout_take_over(tw, t), until_ns = 0, late_ns;
@@ -175,7 +175,7 @@ unsigned int twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int nr) __mus
 		if (likely(!words_are_there(&tw->words) && !trace_twheel_expire_enabled()))
 			done = expire_oneshots(tw, now_ns, by_ns, nr);
 		if (!done) {
-			expire_odd(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
+			expire_slow(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
 			done = 1;
 		}
 		nr -= done;

@@ -13,9 +13,10 @@
  * Waiters are woken under no spinlock of the engine, since a wake-up runs the callbacks of epoll,
  * which take locks of their own and may take long.
  */
+#include <linux/poll.h>
+
 #include "lock.h"
 #include "trace.h"
-#include "twheel_compat.h"
 
 /* Wake readers and pollers: @nr of the exclusive ones (EPOLLEXCLUSIVE), or all if it is 0. */
 static void wake_waiters(struct tw_ctx *tw, __poll_t events, unsigned int nr)

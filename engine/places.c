@@ -13,7 +13,6 @@
 #include <linux/jiffies.h>
 
 #include "lock.h"
-#include "twheel_compat.h"
 
 /* Delay until unused pages are given back, jiffies. */
 #define SHRINK_DELAY	HZ

@@ -99,13 +99,13 @@ typedef unsigned int (*rearm_elements_fn)(struct tw_ctx *tw, struct twheel_arm *
 					  struct rearming *rearming);
 
 /*
- * Do up to @nr elements under the lock, by @fill.  Returns how many are done.  If none is: -EFAULT,
- * and the caller has a fault of the first one served and tries again; -ESHUTDOWN; or -EINTR by a
- * fatal signal.
+ * Do up to @nr elements under the lock, by @elements.  Returns how many are done.  If none is:
+ * -EFAULT, and the caller has a fault of the first one served and tries again; -ESHUTDOWN; or
+ * -EINTR by a fatal signal.
  */
 static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 				       unsigned int nr, struct twheel_call *call,
-				       rearm_elements_fn fill)
+				       rearm_elements_fn elements)
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
 	int err = 0;
@@ -126,7 +126,7 @@ static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __us
 			twheel_unlock(tw);
 			return -ESHUTDOWN;
 		}
-		i = fill(tw, arm, user, nr, &rearming);
+		i = elements(tw, arm, user, nr, &rearming);
 		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
 		rearm_unlock(tw, &rearming);
 		call->nr_ok += rearming.nr_ok;
@@ -336,11 +336,12 @@ static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 }
 
 /*
- * Do an element that the device has, by @entry: 0, or an errno as in the result of an element.  If
+ * Do an element that the device has, by @element: 0, or an errno as in the result of an element.
+ * If
  * @nowait, refuse with -EAGAIN what would have to sleep.
  */
 static int rearm_single(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait,
-			rearm_element_fn entry)
+			rearm_element_fn element)
 {
 	struct twheel_call call = { .by_key = by_key };
 	int err;
@@ -355,7 +356,7 @@ static int rearm_single(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, 
 
 		twheel_lock(tw);
 		if (!READ_ONCE(tw->control.draining)) {
-			entry(tw, arm, NULL, &rearming);
+			element(tw, arm, NULL, &rearming);
 			alarm_need(tw, rearming.first_ns, rearming.nr_ok);
 		}
 		rearm_unlock(tw, &rearming);

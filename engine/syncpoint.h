@@ -15,7 +15,7 @@
 
 enum twheel_syncpoint {
 	/* ARM has copied out the ids, and has yet to submit the timeouts. */
-	SYNC_ARM_TOLD,
+	SYNC_ARM_COPIED,
 	/* ARM has found that the wheel is not draining, and has yet to add to the inbox. */
 	SYNC_ARM_CHECKED,
 	/* ARM has added to the inbox, and has yet to try the lock. */

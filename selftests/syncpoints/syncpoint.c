@@ -61,7 +61,7 @@ static struct site sites[NR_SYNCPOINTS];
 static struct dentry *syncpoints_file;
 
 static const char * const syncpoint_names[NR_SYNCPOINTS] = {
-	[SYNC_ARM_TOLD]	= "arm_told",
+	[SYNC_ARM_COPIED]	= "arm_copied",
 	[SYNC_ARM_CHECKED]	= "arm_checked",
 	[SYNC_ARM_ADDED]	= "arm_added",
 	[SYNC_LOCKED]		= "locked",

@@ -401,11 +401,11 @@ TEST_F(syncpoints, timeouts_whose_ticks_pass_before_they_are_submitted_are_event
 		arms[i].flags = TWHEEL_ARM_ABSOLUTE;
 		arms[i].expires_ns = at_ms[i] * TW_MS;
 	}
-	HOLD("arm_told");
+	HOLD("arm_copied");
 	START(&arm);
-	AWAIT_HELD("arm_told");
+	AWAIT_HELD("arm_copied");
 	ASSERT_EQ(0, tw_advance(self->fd, 64 * TW_MS));
-	RELEASE("arm_told");
+	RELEASE("arm_copied");
 	FINISH(&arm);
 	ASSERT_EQ(4, arm.ret);
 	ASSERT_EQ(4, tw_read(self->fd, events, 4));
@@ -557,13 +557,13 @@ TEST_F(syncpoints, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_firs
 	__u64 id, told;
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
-	HOLD("arm_told");
+	HOLD("arm_copied");
 	START(&arm);
-	AWAIT_HELD("arm_told");
+	AWAIT_HELD("arm_copied");
 	told = __atomic_load_n(&arm.arm.id, __ATOMIC_RELAXED);
 	EXPECT_NE(0, told);
 	begin_drain(_metadata, &drain);
-	RELEASE("arm_told");
+	RELEASE("arm_copied");
 	FINISH(&arm);
 	FINISH(&drain);
 	EXPECT_EQ(-ESHUTDOWN, arm.ret);
@@ -813,12 +813,12 @@ TEST_F(syncpoints, timeout_armed_before_the_table_is_made_can_be_refreshed)
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
 	void *table;
 
-	HOLD("arm_told");
+	HOLD("arm_copied");
 	START(&arm);
-	AWAIT_HELD("arm_told");
+	AWAIT_HELD("arm_copied");
 	table = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
 	ASSERT_NE(MAP_FAILED, table);
-	RELEASE("arm_told");
+	RELEASE("arm_copied");
 	FINISH(&arm);
 	ASSERT_EQ(0, arm.ret);
 	expect_refreshable(_metadata, self->fd, table);

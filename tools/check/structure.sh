@@ -51,7 +51,7 @@ gone_words()
 	local list
 
 	mapfile -t list < <(module_files)
-	! grep -nwiE 'tell|tells|told|telling|odd|windows?|anew|limbo|untold' "${list[@]}"
+	! grep -niE '(^|[^a-z])(tell|tells|told|telling|odd|windows?|anew|limbo|untold)([^a-z]|$)' "${list[@]}"
 }
 
 # include_pairs FILE...: which file includes which other one of these.
