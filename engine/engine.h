@@ -17,10 +17,10 @@
 #include "keys.h"
 #include "pages.h"
 #include "places.h"
+#include "refresh.h"
 #include "time.h"
 #include "timeout.h"
 #include "twheel_wheel.h"
-#include "words.h"
 
 struct twheel_arm;
 struct twheel_call;

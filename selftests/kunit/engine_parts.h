@@ -10,7 +10,7 @@
 #include "../../engine/pages.c"
 #include "../../engine/time.c"
 #include "../../engine/lock.c"
-#include "../../engine/words.c"
+#include "../../engine/refresh.c"
 #include "../../engine/keys.c"
 #include "../../engine/places.c"
 #include "../../engine/expire.c"

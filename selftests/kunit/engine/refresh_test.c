@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/words.c: the pages of the refresh table
+ * engine/refresh.c: the pages of the refresh table
  */
 
 /* The word of a timeout that is armed when there are words. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The refresh table: users move a deadline by a store into its word */
-#ifndef _TWHEEL_ENGINE_WORDS_H
-#define _TWHEEL_ENGINE_WORDS_H
+#ifndef _TWHEEL_ENGINE_REFRESH_H
+#define _TWHEEL_ENGINE_REFRESH_H
 
 #include <linux/fs.h>
 #include <linux/path.h>
@@ -24,7 +24,7 @@ struct tw_ctx;
 
 /**
  * struct twheel_words - the refresh table
- * @pages: pages of words, by index / WORDS_PER_PAGE; words.c says when there is one.  Guarded as
+ * @pages: pages of words, by index / WORDS_PER_PAGE; refresh.c says when there is one.  Guarded as
  *	struct twheel_pages says.
  * @made: the table was mapped: from now on each place gets its word before it is used; written
  *	under &twheel_places.mutex, read without it by any thread
@@ -124,4 +124,4 @@ int twheel_words_provide(struct tw_ctx *tw, u32 first_index) __must_hold(&tw->pl
 void twheel_refresh_shrink(struct tw_ctx *tw);
 void twheel_words_free(struct twheel_words *words);
 
-#endif /* _TWHEEL_ENGINE_WORDS_H */
+#endif /* _TWHEEL_ENGINE_REFRESH_H */
