@@ -300,8 +300,9 @@ struct twheel_setup {
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
  * @rearmed: timeouts that began a new life by REARM
- * @changes: the number of changes: @armed + @rearmed + @cancelled + @revoked + @delivered.
- *	See struct twheel_list.
+ * @changes: differs after each change; its distance is the number of changes.  With the
+ *	counters of this release it is @armed + @rearmed + @cancelled + @revoked + @delivered;
+ *	a later one may add terms.  See struct twheel_list.
  * @late: how often a timeout expired later than one tick plus slack_ns after the edge
  *	of its tick.  This and the three below do not count timeouts that were already
  *	due when armed, nor the slack_ticks of a timeout, nor the periods that pass
@@ -333,7 +334,7 @@ struct twheel_setup {
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
- * lived on.
+ * lived on.  Both hold with the counters of this release; a later one may add terms.
  */
 struct twheel_info {
 	__u32 size;
