@@ -180,8 +180,8 @@ enum twheel_clock {
  *	or after its deadline, counted from the clock's own zero, so that wheels
  *	with the same tick share their wake-ups; with slack at a later one, see
  *	slack_ticks of struct twheel_arm.
- * @slots: slots of the first level, TWHEEL_SLOTS_MIN to TWHEEL_SLOTS_MAX,
- *	rounded up to a power of two; 0 for the default, 1024
+ * @slots: slots of the first level, TWHEEL_SLOTS_MIN to TWHEEL_SLOTS_MAX, or 0 for the
+ *	default.  It is a hint: the kernel may take another number, which INFO reports.
  * @max_pending: how many timeouts may be in use at a time (pending, or expired
  *	with an event still unread), 1 to INFO's max_pending_limit; 0 for the
  *	default: 1,048,576 (2^20), or max_pending_limit where that is less
@@ -259,8 +259,10 @@ struct twheel_setup {
  * @clock: enum twheel_clock in force
  * @setup_flags: TWHEEL_SETUP_* in force
  * @tick_ns: granularity in force
- * @slots: slots of the first level in force
- * @levels: levels of slots; 0 until the wheel has been set up or armed
+ * @slots: slots of the first level in force; this release rounds up to a power of two, and its
+ *	default is 1024
+ * @levels: levels of slots, which another release may choose otherwise; 0 until the wheel has
+ *	been set up or armed
  * @max_pending: limit in force
  * @max_pending_limit: the greatest max_pending that SETUP takes: the module's
  *	parameter of that name, 16,777,216 (2^24) by default.  It may change at any
