@@ -26,6 +26,12 @@
 # another kernel.
 #
 # A cell whose figure the record lacks stays as it is.
+#
+# Before a paragraph or a list in which figures are written by hand, a comment names these, and a
+# warning says which of them the text does not have. ~2 rounds to two digits.
+#
+#	.. figures: libtwheel:arm@100000-empty~2 twheel:expire@1000
+#	<!-- figures: ... -->		in Markdown, and .\" figures: in a man page
 
 use strict;
 use warnings;
@@ -94,6 +100,21 @@ sub cell
 	return written($values[0]) . (@values > 1 ? ' (' . written($values[1]) . ')' : '');
 }
 
+# Warn about the figures that a text does not have.
+sub figures
+{
+	my ($formulas, $text) = @_;
+
+	for my $named (split ' ', $formulas) {
+		my ($formula, $digits) = split /~/, $named;
+		my $value = figure($formula) // die "$document: no record has $formula\n";
+		my $written = written($digits ? sprintf("%.${digits}g", $value) : $value);
+
+		warn "$document: $named is $written, and the text does not have that\n"
+			if $text !~ /(?<![\d.,])\Q$written\E(?!\d|[.,]\d)/;
+	}
+}
+
 sub cells
 {
 	my ($line, @widths) = @_;
@@ -148,5 +169,7 @@ sub table
 
 my $text = slurp($document);
 
+figures($1, $2)
+	while $text =~ /^(?:\.\.|<!--|\.\\") figures: ((?:[^\n>]|\n\t)*?)(?: -->)?\n(?!\t)\n?((?:.+\n)+)/gm;
 $text =~ s/^(\.\. counted: (.*)\n((?:\t.*\n)*)\n)((?:=.*\n)(?:.+\n)+)/$1 . table($2, $3, $4)/gem;
 print $text;

@@ -87,14 +87,15 @@ shown()
 	perl tools/check/shown.pl README.md "${documents[@]}"
 }
 
-# `make -C bench tables' puts them there.
+# `make -C bench tables' puts them there. Of the figures in sentences it names those that the
+# record has no more.
 tables()
 {
 	local document
 
 	while IFS= read -r document; do
 		perl bench/tables.pl "$document" bench | diff "$document" -
-	done < <(grep -l '^\.\. counted: ' Documentation/*.rst)
+	done < <(grep -lE '^(\.\.|<!--|\.\\") (counted|figures): ' README.md Documentation/*.rst lib/man/*)
 }
 
 # Each command in the documents is run by a test, or is one that cannot be. The documents about the
