@@ -3,8 +3,8 @@
  * libtwheel: timers for a program with an event loop, as many as it likes.
  *
  * A timer is a struct in an object of the caller's.  It is linked into a slot of a timing
- * wheel in the process.  To start it takes some 27 instructions, to restart it for later 10,
- * to stop it 9, however many pend.  None of these allocates memory or can fail.
+ * wheel in the process.  To start it takes some 29 instructions, to restart it for later 12,
+ * to stop it 10, however many pend.  None of these allocates memory or can fail.
  *
  *	static void on_idle(struct twheel *w, struct twheel_timer *t)
  *	{
