@@ -8,27 +8,28 @@
 # comes first, and heavier, libtwheel before it. Peers of the kernel have filled points,
 # those that are a process's own open ones.
 
-peers = "libtwheel libtwheel-fd twheel twheel-store twheel-10ms timerfd posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store table table-device levels"
+peers = "libtwheel libtwheel-fd twheel twheel-store twheel-keyed timerfd timerfd-1ms posix-timer io_uring heap callout libev libuv libevent netty bpf-timer bpf-1ms bpf-store table table-device levels"
 set linetype  1 linecolor rgb "#f08000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
 set linetype  2 linecolor rgb "#f08000" linewidth 4   pointtype 6  pointsize 0.8 dashtype 2
 set linetype  3 linecolor rgb "#d00000" linewidth 4   pointtype 7  pointsize 0.8 dashtype 1
 set linetype  4 linecolor rgb "#d00000" linewidth 4   pointtype 5  pointsize 0.8 dashtype 2
-set linetype  5 linecolor rgb "#d00000" linewidth 4   pointtype 9  pointsize 0.8 dashtype 3
+set linetype  5 linecolor rgb "#d00000" linewidth 1.5 pointtype 13 pointsize 0.8 dashtype 2
 set linetype  6 linecolor rgb "#0060c0" linewidth 1.5 pointtype 7  pointsize 0.7 dashtype 1
-set linetype  7 linecolor rgb "#00a0d0" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 1
-set linetype  8 linecolor rgb "#6040b0" linewidth 1.5 pointtype 9  pointsize 0.7 dashtype 1
-set linetype  9 linecolor rgb "#606060" linewidth 1.5 pointtype 6  pointsize 0.7 dashtype 1
-set linetype 10 linecolor rgb "#202020" linewidth 1.5 pointtype 6  pointsize 0.7 dashtype 3
-set linetype 11 linecolor rgb "#008040" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
-set linetype 12 linecolor rgb "#c08000" linewidth 1.5 pointtype 8  pointsize 0.7 dashtype 1
-set linetype 13 linecolor rgb "#b050a0" linewidth 1.5 pointtype 12 pointsize 0.7 dashtype 1
-set linetype 14 linecolor rgb "#805030" linewidth 1.5 pointtype 10 pointsize 0.7 dashtype 1
-set linetype 15 linecolor rgb "#809000" linewidth 1.5 pointtype 13 pointsize 0.8 dashtype 1
-set linetype 16 linecolor rgb "#809000" linewidth 1.5 pointtype 11 pointsize 0.7 dashtype 3
-set linetype 17 linecolor rgb "#809000" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 2
-set linetype 18 linecolor rgb "#f08000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 3
-set linetype 19 linecolor rgb "#d00000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 4
-set linetype 20 linecolor rgb "#202020" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
+set linetype  7 linecolor rgb "#0060c0" linewidth 1.5 pointtype 6  pointsize 0.7 dashtype 2
+set linetype  8 linecolor rgb "#00a0d0" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 1
+set linetype  9 linecolor rgb "#6040b0" linewidth 1.5 pointtype 9  pointsize 0.7 dashtype 1
+set linetype 10 linecolor rgb "#606060" linewidth 1.5 pointtype 6  pointsize 0.7 dashtype 1
+set linetype 11 linecolor rgb "#202020" linewidth 1.5 pointtype 6  pointsize 0.7 dashtype 3
+set linetype 12 linecolor rgb "#008040" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
+set linetype 13 linecolor rgb "#c08000" linewidth 1.5 pointtype 8  pointsize 0.7 dashtype 1
+set linetype 14 linecolor rgb "#b050a0" linewidth 1.5 pointtype 12 pointsize 0.7 dashtype 1
+set linetype 15 linecolor rgb "#805030" linewidth 1.5 pointtype 10 pointsize 0.7 dashtype 1
+set linetype 16 linecolor rgb "#809000" linewidth 1.5 pointtype 13 pointsize 0.8 dashtype 1
+set linetype 17 linecolor rgb "#809000" linewidth 1.5 pointtype 11 pointsize 0.7 dashtype 3
+set linetype 18 linecolor rgb "#809000" linewidth 1.5 pointtype 5  pointsize 0.7 dashtype 2
+set linetype 19 linecolor rgb "#f08000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 3
+set linetype 20 linecolor rgb "#d00000" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 4
+set linetype 21 linecolor rgb "#202020" linewidth 1.5 pointtype 4  pointsize 0.7 dashtype 1
 style_of(peer) = sum [i = 1:words(peers)] (word(peers, i) eq peer ? i : 0)
 
 set terminal svg noenhanced size 760,540 font "sans,13" background "white"
