@@ -105,7 +105,7 @@ commands()
 	local documents
 
 	mapfile -t documents < <(printf '%s\n' README.md Documentation/*.rst |
-		grep -vE '/(design|interface|testing|performance|performance-tables|peers|fault-sites|contributing)\.rst$')
+		grep -vE '/(design|interface|testing|testing-details|performance|performance-tables|peers|fault-sites|contributing)\.rst$')
 	perl tools/check/commands.pl "${documents[@]}"
 }
 
