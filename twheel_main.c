@@ -37,6 +37,9 @@
 #include "twheel.h"
 #include "twheel_compat.h"
 
+#define CREATE_TRACE_POINTS
+#include "engine/trace.h"
+
 /*
  * Parameters that are limits: they may be written at any time.  What is asked for from then on
  * goes by the new limit, and what was given stays.  The kernel calls one of these functions at a

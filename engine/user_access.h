@@ -21,8 +21,6 @@
 #define _TWHEEL_ENGINE_USER_ACCESS_H
 
 #include <linux/build_bug.h>
-#include <linux/minmax.h>
-#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -149,20 +147,8 @@ static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 _
 	return got;
 }
 
-/* Copy elements in one by one; what a shorter element leaves out is zero. */
-static noinline unsigned int access_copy_each(void *entries, size_t size, const void __user *user,
-					      u32 stride, unsigned int nr)
-{
-	size_t known = min_t(size_t, stride, size);
-	unsigned int i;
-
-	for (i = 0; i < nr; i++, entries += size, user += stride) {
-		memset(entries + known, 0, size - known);
-		if (copy_from_user(entries, user, known))
-			break;
-	}
-	return i;
-}
+unsigned int twheel_access_copy_each(void *entries, size_t size, const void __user *user,
+				     u32 stride, unsigned int nr);
 
 /*
  * Copy elements in that have @size bytes here, until one cannot be read; returns how many.  What a
@@ -176,7 +162,7 @@ static __always_inline unsigned int access_copy_in(void *entries, size_t size,
 	    likely(nr == 1 ? access_copy_one(entries, size, user) :
 			     !copy_from_user(entries, user, nr * size)))
 		return nr;
-	return access_copy_each(entries, size, user, stride, nr);
+	return twheel_access_copy_each(entries, size, user, stride, nr);
 }
 
 #endif /* _TWHEEL_ENGINE_USER_ACCESS_H */

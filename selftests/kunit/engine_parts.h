@@ -5,7 +5,7 @@
 #ifdef TWHEEL_SYNCPOINTS
 #include "../syncpoints/syncpoint.c"
 #endif
-#include "../../engine/trace.c"
+#include "../../engine/user_access.c"
 #include "../../engine/account.c"
 #include "../../engine/pages.c"
 #include "../../engine/time.c"

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Elements of another size than this kernel's, see user_access.h
+ */
+#include <linux/minmax.h>
+#include <linux/string.h>
+
+#include "user_access.h"
+
+/* Copy elements in one by one; what a shorter element leaves out is zero. */
+unsigned int twheel_access_copy_each(void *entries, size_t size, const void __user *user,
+				     u32 stride, unsigned int nr)
+{
+	size_t known = min_t(size_t, stride, size);
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, entries += size, user += stride) {
+		memset(entries + known, 0, size - known);
+		if (copy_from_user(entries, user, known))
+			break;
+	}
+	return i;
+}
