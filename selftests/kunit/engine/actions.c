@@ -393,11 +393,18 @@ static void work_is_paid(struct tw_ctx *tw)
 		per_cpu(soft_until_ns, cpu) = 0;
 }
 
-/* Ring the alarm. Return whether its function wants it to ring again. */
+/*
+ * Ring the alarm. Return whether its function wants it to ring again. If a case has not set the
+ * clock for work, it stands meanwhile: a machine that stands still then would use up the share of
+ * the softirq.
+ */
 static bool alarm_rings_now(struct tw_ctx *tw)
 {
+	bool is_set = machine_ns;
 	enum hrtimer_restart restart;
 
+	if (!is_set)
+		machine_ns = machine_now();
 	local_bh_disable();
 	machine_alarm.is_on = false;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
@@ -406,6 +413,8 @@ static bool alarm_rings_now(struct tw_ctx *tw)
 	else
 		restart = alarm_rings(&tw->alarm.timer);
 	local_bh_enable();
+	if (!is_set)
+		machine_ns = 0;
 	if (restart != HRTIMER_RESTART)
 		return false;
 	machine_alarm.is_on = true;

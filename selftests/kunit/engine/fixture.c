@@ -34,6 +34,7 @@ static void engine_case_exit(struct kunit *test)
 	struct tw_ctx *tw = test->priv;
 
 	machine_ns = 0;
+	machine_step_ns = 0;
 	no_memory = false;
 	limits_apply();
 	if (!tw)
