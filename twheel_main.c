@@ -41,8 +41,8 @@
 #include "engine/trace.h"
 
 /*
- * Parameters that are limits: they may be written at any time.  What is asked for from then on
- * goes by the new limit, and what was given stays.  The kernel calls one of these functions at a
+ * Parameters that are limits: they may be written at any time.  A new limit is for requests from
+ * then on; memory and places that were given stay.  The kernel calls one of these functions at a
  * time.
  */
 
@@ -89,7 +89,7 @@ static int memory_set(const char *text, const struct kernel_param *parameter)
 	return 0;
 }
 
-/* What is in force: memory may have come to the machine since, or have been taken away. */
+/* Show the limit in force: memory may have been added to the machine since, or removed. */
 static int memory_get(char *text, const struct kernel_param *parameter)
 {
 	long bytes = parameter->arg == &max_memory_kb ? twheel_max_memory : twheel_max_user_memory;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an administrator reads: the counters of the module, beside the device in sysfs; its users,
- * in debugfs; and each wheel, in fdinfo.  Documentation/operating.rst and twheel(4) say what each
+ * Numbers for administrators: the counters of the module, beside the device in sysfs; its users, in
+ * debugfs; and each wheel, in fdinfo.  Documentation/operating.rst and twheel(4) say what each
  * number means.
- *
- * Locks: none.
  */
 #include <linux/debugfs.h>
 #include <linux/device.h>
@@ -57,7 +55,7 @@ static const struct attribute_group counters_group = {
 	.attrs	= counters,
 };
 
-/* What the device has in sysfs. */
+/* The files of the device in sysfs. */
 const struct attribute_group *twheel_attribute_groups[] = {
 	&counters_group,
 	NULL,

@@ -47,7 +47,7 @@
  * -----
  *
  * A list ends in the link @end.  An entry leaves its list by two stores, and may leave an empty
- * list in its slot.  Whoever looks for the next slot puts such a slot out of use.
+ * list in its slot.  The search for the next slot puts such a slot out of use.
  *
  * Context
  * -------

@@ -7,7 +7,7 @@
 
 #include "user_access.h"
 
-/* Copy elements in one by one; what a shorter element leaves out is zero. */
+/* Copy elements in one by one; members that a shorter element leaves out are zero. */
 unsigned int twheel_access_copy_each(void *entries, size_t size, const void __user *user,
 				     u32 stride, unsigned int nr)
 {

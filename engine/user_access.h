@@ -151,8 +151,8 @@ unsigned int twheel_access_copy_each(void *entries, size_t size, const void __us
 				     u32 stride, unsigned int nr);
 
 /*
- * Copy elements in that have @size bytes here, until one cannot be read; returns how many.  What a
- * shorter element leaves out is zero.  Sleeps.
+ * Copy elements in that have @size bytes here, until one cannot be read; returns how many.  Members
+ * that a shorter element leaves out are zero.  Sleeps.
  */
 static __always_inline unsigned int access_copy_in(void *entries, size_t size,
 						   const void __user *user, u32 stride,

@@ -72,8 +72,8 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 #endif
 
 /*
- * Where the 16 bytes are that a submission of io_uring has for its command.  Who reads them twice
- * may read two things: the program may write there meanwhile.
+ * Return the 16 bytes that a submission of io_uring has for its command.  Read each once: the
+ * program may write there at any time.
  */
 static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
 {
@@ -85,8 +85,9 @@ static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
 }
 
 /*
- * What uring_cmd() returns when a command is done.  In older kernels, a worker thread of io_uring
- * loses a submission whose result is not 0 or an error, and one that is linked to it is cancelled.
+ * Return the value that uring_cmd() returns when a command is done.  In older kernels, a worker
+ * thread of io_uring loses a submission whose result is not 0 or an error, and cancels one that is
+ * linked to it.
  */
 static inline int uring_cmd_result(struct io_uring_cmd *cmd, long result, unsigned int issue_flags)
 {
