@@ -78,7 +78,7 @@ TRACE_EVENT(twheel_arm,
 		  TIMEOUT_VALUES, __entry->interval_ns)
 );
 
-/* A timeout has begun a new life. */
+/* A timeout was re-armed. */
 TRACE_EVENT(twheel_move,
 	TP_PROTO(const struct tw_ctx *tw, const struct twheel_timeout *t, u64 was_deadline_ns,
 		 bool was_unread),

@@ -24,7 +24,7 @@
  * - A timeout never expires before its deadline.  How late it may be (a tick, its slack,
  *   and the time that the scheduler takes) assumes that the kernel has high-resolution
  *   timers.  If it has none (highres=off), each wake-up may be a jiffy late, which is
- *   4 ms at 250 Hz: clock_getres(CLOCK_MONOTONIC) tells its length then, and 1 ns
+ *   4 ms at 250 Hz: clock_getres(CLOCK_MONOTONIC) shows its length then, and 1 ns
  *   otherwise.
  * - The structure a command points to begins with its own ``size``.  A caller
  *   built against an older header passes a smaller one and gets the old
@@ -225,7 +225,7 @@ struct twheel_setup {
  */
 #define TWHEEL_FEATURE_WRITE	(1ULL << 2)
 /*
- * SETUP takes slack_ns, ARM and REARM take slack_ticks, and INFO tells how late timeouts
+ * SETUP takes slack_ns, ARM and REARM take slack_ticks, and INFO shows how late timeouts
  * have expired.
  */
 #define TWHEEL_FEATURE_SLACK	(1ULL << 3)
@@ -301,7 +301,7 @@ struct twheel_setup {
  *	will read
  * @drained: timeouts that ended because their event flagged
  *	TWHEEL_EVENT_DRAINED was read
- * @rearmed: timeouts that began a new life by REARM
+ * @rearmed: timeouts that were moved by REARM
  * @changes: differs after each change; its distance is the number of changes.  With the
  *	counters of this release it is @armed + @rearmed + @cancelled + @revoked + @delivered;
  *	a later one may add terms.  See struct twheel_list.
@@ -330,7 +330,7 @@ struct twheel_setup {
  * "key:\tvalue" a line, after the lines that the kernel shows of any file.  The first key,
  * ``wheel``, is a number that no other wheel has or had since the module was loaded: all
  * descriptors of a wheel show the same one, whichever processes hold them.  Wheels are
- * numbered in the order in which they are opened, as processes are: the number tells how
+ * numbered in the order in which they are opened, as processes are: the number shows how
  * many were opened before, by all users.  The value of ``name`` is empty if the wheel has
  * no name: then there is nothing behind the tab.
  *
@@ -895,14 +895,14 @@ struct twheel_setup_record {
 
 /**
  * enum twheel_command - the commands of ioctl()
- * @TWHEEL_IOC_INFO: tells limits, configuration and counters: struct twheel_info
+ * @TWHEEL_IOC_INFO: reports limits, configuration and counters: struct twheel_info
  * @TWHEEL_IOC_SETUP: configures a new wheel: struct twheel_setup
  * @TWHEEL_IOC_ARM: arms timeouts: struct twheel_vector of struct twheel_arm
  * @TWHEEL_IOC_REARM: moves timeouts: struct twheel_vector of struct twheel_arm
  * @TWHEEL_IOC_CANCEL: cancels timeouts: struct twheel_vector of struct twheel_cancel
- * @TWHEEL_IOC_QUERY: tells the state of timeouts: struct twheel_vector of struct
+ * @TWHEEL_IOC_QUERY: reports the state of timeouts: struct twheel_vector of struct
  *	twheel_status
- * @TWHEEL_IOC_LIST: tells the state of all timeouts, step by step: struct twheel_list
+ * @TWHEEL_IOC_LIST: reports the state of all timeouts, step by step: struct twheel_list
  * @TWHEEL_IOC_DRAIN: stops the wheel; its argument must be 0 (EINVAL otherwise).  It
  *	returns 0 when the events of all timeouts that were left can be read, and may
  *	be called again.  From its beginning on, ARM and REARM say ESHUTDOWN, and
