@@ -25,8 +25,6 @@
 
 /* Flags of wheels whose callbacks need more than a call. */
 #define CALLS_SPECIALLY	(TWHEEL_SHARED | TWHEEL_MEASURE)
-/* After this long, a dispatch moves no more timers. */
-#define MOVES_NS	(TWHEEL_SEC / 2000)
 
 /* ---- the clock ------------------------------------------------------------ */
 
@@ -539,17 +537,6 @@ static inline uint64_t edge_to_dispatch(struct twheel *w)
 	return 0;
 }
 
-/* A step has moved all timers that it may: whether this dispatch may make one more. */
-static APART bool may_go_on(struct twheel *w)
-{
-	if (w->options.clock != TWHEEL_VIRTUAL &&
-	    loop_clock(clock_id(w)) - w->clock_ns > MOVES_NS)
-		return false;
-	w->budget = w->reserve < WHEEL_STEP ? w->reserve : WHEEL_STEP;
-	w->reserve -= w->budget;
-	return w->budget > 0;
-}
-
 /*
  * Call what is due by an edge, so many at most.  If the dispatch before has left something over,
  * go on there, so that nothing comes in between.  Returns how many were called.
@@ -569,21 +556,17 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
 	w->stats.dispatches++;
-	w->budget = WHEEL_STEP;
-	w->reserve = WHEEL_BUDGET - WHEEL_STEP;
+	w->budget = WHEEL_BUDGET;
 	do {
 		begins = !is_unfinished(w);
 		if (begins)
 			begin_dispatch(w, edge);
-		do
-			left = call_due(w, &pass, left);
-		while (unlikely(w->budget <= 0) && may_go_on(w));
+		left = call_due(w, &pass, left);
 		/* What was left of the one before has been stopped or restarted since. */
 	} while (!begins && left == max && !is_unfinished(w));
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
-	if (w->budget > 0)
-		wheel_look_ahead(w);
+	wheel_look_ahead(w);
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);

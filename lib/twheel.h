@@ -456,10 +456,10 @@ void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_
  * what has become due since.  A call in a callback goes on with what the outer one has left.
  * If nothing is left, it begins anew, and the outer one goes on with what it leaves.
  *
- * What is not due takes it less than a millisecond: it may return before it has called all
- * that is due, and twheel_next() then returns a time that has passed.  It takes longer if many
- * thousand deadlines are less than a tick apart, or if the clock was set back: then it looks at
- * each of them, or at all timers, once.
+ * It moves 4,096 timers that are not due at most, which takes some milliseconds if they are in
+ * no cache: it may return before it has called all that is due, and twheel_next() then returns
+ * a time that has passed.  It takes longer if many thousand deadlines are less than a tick
+ * apart, or if the clock was set back: then it looks at each of them, or at all timers, once.
  *
  * Return: how many callbacks were called, or -EBUSY if another thread dispatches a shared
  * wheel.

@@ -245,7 +245,7 @@ void wheel_look_ahead(struct twheel *w)
 {
 	uint32_t levels = w->levels & ~1U;
 
-	for (; levels; levels &= levels - 1) {
+	for (; levels && w->budget > 0; levels &= levels - 1) {
 		unsigned int level = (unsigned int)__builtin_ctz(levels);
 		uint64_t next = w->head.base + (1ULL << shift_of(w, level));
 		struct twheel_timer **slot = slot_at(w, level, next);

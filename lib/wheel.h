@@ -29,9 +29,8 @@
 /* Callbacks that are known by their timers: the innermost ones. */
 #define CALLBACKS_MAX	16
 
-/* Timers that one dispatch moves to other slots at most, and before it reads the clock again. */
+/* Timers that one dispatch moves to other slots at most. */
 #define WHEEL_BUDGET	4096
-#define WHEEL_STEP	128
 
 /*
  * Lists of timers that are in no slot.  The way of a timer to its callback, if its deadline is
@@ -72,8 +71,7 @@ struct twheel {
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	int fd;				/* below 0: none */
-	int budget;			/* timers that this dispatch may move in this step */
-	int reserve;			/* and in further steps */
+	int budget;			/* timers that this dispatch may still move */
 	bool readable;			/* the timerfd has fired since it was set */
 	/* By twheel_wake(), which takes no lock; atomic: it is for the next ... */
 	bool woken;			/* twheel_wait() */

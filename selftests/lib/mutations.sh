@@ -419,16 +419,6 @@ mutation each_forgets_those_that_had_passed wheel.c \
 mutation budget_is_no_limit wheel.h \
 	'#define WHEEL_BUDGET	4096' \
 	'#define WHEEL_BUDGET	(1 << 30)'
-mutation step_is_all_that_a_dispatch_may_move wheel.h \
-	'#define WHEEL_STEP	128' \
-	'#define WHEEL_STEP	4096'
-mutation moves_have_no_limit_of_time loop.c \
-	'- w->clock_ns > MOVES_NS)' \
-	'- w->clock_ns > TWHEEL_SEC)'
-mutation moves_on_a_virtual_clock_end_by_time loop.c \
-	'	if (w->options.clock != TWHEEL_VIRTUAL &&
-	    loop_clock' \
-	'	if (loop_clock'
 mutation clock_is_read_at_each_start loop.c \
 	'	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);' \
 	'	return loop_update(w);'

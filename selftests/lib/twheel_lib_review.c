@@ -560,43 +560,6 @@ TEST_F(review, timers_restarted_for_later_make_no_dispatch_long)
 	EXPECT_LT(twheel_now(self->w), twheel_next(self->w));
 }
 
-/* How many timers that are not due a dispatch moves, if to read the clock takes so long. */
-static __u64 moved_if_a_look_takes(struct twheel *w, struct mark *mark, __u64 ns)
-{
-	__u64 before;
-	int i;
-
-	for (i = 0; i < MANY; i++)
-		twheel_stop(w, &mark[i].timer);
-	for (i = 0; i < MANY; i++)
-		twheel_start(w, &mark[i].timer, 50 * TW_MS);
-	for (i = 0; i < MANY; i++)
-		twheel_start(w, &mark[i].timer, 3600 * TW_SEC);
-	twheel_next(w);
-	fake_ns += 51 * TW_MS;
-	read_ns = ns;
-	before = lib_stats(w).moved;
-	if (twheel_dispatch(w, 0) != 0)
-		return 0;
-	read_ns = 0;
-	return lib_stats(w).moved - before;
-}
-
-TEST_F(review, dispatch_reads_the_clock_between_moves_and_ends_before_a_millisecond)
-{
-	fake_ns = TW_SEC;
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_MONOTONIC, 0, TW_MS));
-	/* It takes no time: the number is the limit. */
-	EXPECT_LE(4096, moved_if_a_look_takes(self->w, self->mark, 0));
-	/* It ends before the time that one step takes more. */
-	EXPECT_GE(1024, moved_if_a_look_takes(self->w, self->mark, 100 * TW_US));
-	EXPECT_LE(512, moved_if_a_look_takes(self->w, self->mark, 100 * TW_US));
-	EXPECT_GE(256, moved_if_a_look_takes(self->w, self->mark, 900 * TW_US));
-	EXPECT_LE(128, moved_if_a_look_takes(self->w, self->mark, 900 * TW_US));
-	/* The next dispatch goes on with the rest. */
-	EXPECT_GE(fake_ns, twheel_next(self->w));
-}
-
 /* ---- the descriptor ------------------------------------------------------------ */
 
 TEST_F(review, a_stopped_timer_wakes_an_immediate_loop_once)
