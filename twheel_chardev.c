@@ -221,7 +221,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			if (waited)
 				return -EAGAIN;
 			/* The caller may have armed a deadline in the past: it gets that event. */
-			twheel_inbox_wait(tw);
+			twheel_settle(tw);
 			waited = true;
 		} else if (twheel_wait_event(tw)) {
 			return -ERESTARTSYS;

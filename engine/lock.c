@@ -89,8 +89,11 @@ void twheel_inbox_empty(struct tw_ctx *tw) __must_hold(&tw->lock)
 	alarm_need(tw, first_ns, nr);
 }
 
-/* Wait until timeouts that an ARM has left in the inbox before are in the wheel. */
-void twheel_inbox_wait(struct tw_ctx *tw)
+/*
+ * Leave nothing to other threads: timeouts that an ARM has left in the inbox before are in the
+ * wheel when this returns, and waiters are woken for events that were added.
+ */
+void twheel_settle(struct tw_ctx *tw)
 {
 	twheel_lock(tw);
 	twheel_unlock(tw);

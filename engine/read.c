@@ -234,7 +234,7 @@ int twheel_wait_event(struct tw_ctx *tw)
  *
  * The state is read without the lock: an ARM may have left overdue timeouts in the inbox.  The
  * thread that has the lock makes events of these, and wakes the poller.  A read that does not wait
- * takes the lock, see twheel_inbox_wait().
+ * takes the lock, see twheel_settle().
  */
 __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_struct *wait)
 {

@@ -173,19 +173,13 @@ static bool pass_step_locked(struct tw_ctx *tw)
 	return more;
 }
 
-/* If a pass stops before it is complete, wake waiters for the events of its last steps. */
-static void pass_stop(struct tw_ctx *tw)
-{
-	twheel_lock(tw);
-	twheel_unlock(tw);
-}
-
 /* Take all steps: 0, or -ERESTARTSYS by a signal, after which the kthread takes the rest. */
 static int pass_now(struct tw_ctx *tw)
 {
 	while (pass_step_locked(tw)) {
 		if (signal_pending(current)) {
-			pass_stop(tw);
+			/* Waiters may not be woken yet for the events of the last steps. */
+			twheel_settle(tw);
 			twheel_turn_request(&tw->turn);
 			return -ERESTARTSYS;
 		}
@@ -209,8 +203,9 @@ bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns)
 		more = pass_step_locked(tw);
 		cond_resched();
 	} while (more && ++steps < TURN_STEPS && ktime_get_ns() < end_ns);
+	/* As in pass_now(). */
 	if (more)
-		pass_stop(tw);
+		twheel_settle(tw);
 	return more;
 }
 

@@ -86,7 +86,7 @@ int twheel_clock_advance(struct tw_ctx *tw, u64 to_ns);
 bool twheel_is_keyed(const struct tw_ctx *tw);
 unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size);
 bool twheel_is_drained(const struct tw_ctx *tw);
-void twheel_inbox_wait(struct tw_ctx *tw);
+void twheel_settle(struct tw_ctx *tw);
 int twheel_wait_event(struct tw_ctx *tw);
 __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_struct *wait);
 
