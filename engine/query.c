@@ -9,9 +9,6 @@
 
 #include "lock.h"
 
-/* INFO copies out NEVER_NS as it is, for the alarm and for the next expiry. */
-static_assert(NEVER_NS == TWHEEL_NO_EXPIRY);
-
 /*
  * Whether an UNREAD timeout waits for another period at the same time, if @nr have passed unread.
  * A fixed rate goes on while the event is unread, up to the repeat limit; a fixed delay begins when
@@ -214,7 +211,7 @@ static u64 next_expiry_ns(const struct tw_ctx *tw, u64 next_ns)
 {
 	/* If the wheel has not started, never_ns is 0: there are no ticks to round to. */
 	if (next_ns >= tw->clock.never_ns)
-		return TWHEEL_NO_EXPIRY;
+		return TWHEEL_TIME_NEVER;
 	return edge_after_ns(&tw->clock, next_ns);
 }
 
@@ -278,7 +275,7 @@ static void info_counters(struct tw_ctx *tw, struct twheel_info *info) __must_ho
 	/* Some events that page_scan() counted may have been read since. */
 	info->pending = info->live - info->unread + min(info->pending, info->unread);
 	/* at_ns is 0 if the clock is virtual, or if the wheel has not started. */
-	info->alarm_ns = tw->alarm.at_ns ?: TWHEEL_NO_EXPIRY;
+	info->alarm_ns = min(tw->alarm.at_ns ?: NEVER_NS, TWHEEL_TIME_NEVER);
 }
 
 /*

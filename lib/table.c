@@ -480,7 +480,7 @@ uint64_t twheel_table_next(struct twheel_table *table)
 		return twheel_next(table->wheel);
 	if (twheel_device_info(table->device, &info, TWHEEL_INFO_WALK) < 0 || info.unread)
 		return 0;
-	return info.next_expiry_ns;
+	return info.next_expiry_ns < NONE_NS ? info.next_expiry_ns : TWHEEL_TABLE_NEVER;
 }
 
 uint64_t twheel_table_now(struct twheel_table *table)

@@ -225,7 +225,6 @@ TEST(commands_have_their_numbers)
 TEST(constants_have_their_numbers)
 {
 	NUMBER(0x7fffffffffffffffULL, TWHEEL_TIME_NEVER);
-	NUMBER(0xffffffffffffffffULL, TWHEEL_NO_EXPIRY);
 	NUMBER(4096U, TWHEEL_SIZE_MAX);
 	NUMBER(0x101, TWHEEL_CLOCK_MONOTONIC);
 	NUMBER(0x102, TWHEEL_CLOCK_BOOTTIME);
@@ -362,7 +361,7 @@ TEST_F(abi, info_reads_back_the_setup)
 		  TWHEEL_FEATURE_SLACK | TWHEEL_FEATURE_URING_CMD,
 		  info.features | TWHEEL_FEATURE_URING_CMD);
 	EXPECT_EQ(0, info.now_ns);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	EXPECT_EQ(0, info.max_late_ns);
 	EXPECT_EQ(0, info.armed);
 	EXPECT_EQ(0, info.pending);
@@ -375,7 +374,7 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.revoked);
 	EXPECT_EQ(0, info.drained);
 	EXPECT_EQ(0, info.rearmed);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.alarm_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.alarm_ns);
 	EXPECT_EQ(0, memcmp("fifteen-letters", info.name, TWHEEL_NAME_SIZE));
 }
 

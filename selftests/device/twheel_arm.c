@@ -413,7 +413,7 @@ TEST_F(arm, end_of_time_and_above_reads_back_as_the_end_of_time)
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(ARRAY_SIZE(endless), info.pending);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 }
 
 TEST_F(arm, end_of_time_never_expires)
@@ -454,7 +454,7 @@ TEST(end_of_time_that_is_an_edge_never_expires)
 	ASSERT_EQ(0, tw_arm_at(fd, TWHEEL_TIME_NEVER, &id[1]));
 	ASSERT_EQ(0, tw_arm_at(fd, TWHEEL_TIME_NEVER, &id[2]));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	ASSERT_EQ(0, tw_advance(fd, TWHEEL_TIME_NEVER));
 	EXPECT_NO_EVENT(fd);
 	for (i = 0; i < ARRAY_SIZE(id); i++)

@@ -412,7 +412,7 @@ TEST_F(drain, gauges_say_all_is_unread_and_nothing_pends)
 	EXPECT_EQ(0, info.pending);
 	EXPECT_EQ(TIMEOUTS, info.unread);
 	EXPECT_EQ(TIMEOUTS, info.live);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	EXPECT_ACCOUNTS(self->fd);
 }
 

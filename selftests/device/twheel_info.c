@@ -37,7 +37,7 @@ TEST_F(info, all_counters_of_a_new_wheel_are_zero)
 	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_WRITE |
 		  TWHEEL_FEATURE_SLACK | TWHEEL_FEATURE_URING_CMD,
 		  i.features | TWHEEL_FEATURE_URING_CMD);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, i.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, i.next_expiry_ns);
 	EXPECT_EQ(0, i.max_late_ns);
 	EXPECT_EQ(0, i.late | i.last_late_ns | i.last_late_at_ns);
 	for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
@@ -239,7 +239,7 @@ TEST_F(info, info_without_the_walk_of_a_new_wheel_reports_its_defaults)
 	ASSERT_EQ(0, info_without_walk(fd, &info));
 	EXPECT_EQ(0, info.next_expiry_ns);
 	EXPECT_EQ(0, info.pending | info.live);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.alarm_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.alarm_ns);
 	EXPECT_EQ(TW_MS, info.tick_ns);
 	close(fd);
 }
@@ -282,11 +282,11 @@ TEST_F(info, alarm_is_not_set_when_nothing_will_expire)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm_in(fd, TWHEEL_TIME_NEVER, &id));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, alarm_of(fd));
 	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, &id));
 	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
 	ASSERT_ONE_EVENT(fd, &event, id);
-	EXPECT_TRUE(TW_WAIT_FOR(alarm_of(fd) == TWHEEL_NO_EXPIRY, TW_MS));
+	EXPECT_TRUE(TW_WAIT_FOR(alarm_of(fd) == TWHEEL_TIME_NEVER, TW_MS));
 	close(fd);
 }
 
@@ -295,9 +295,9 @@ TEST_F(info, alarm_of_a_virtual_clock_is_never_set)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &id));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, alarm_of(self->fd));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, alarm_of(self->fd));
 }
 
 TEST_F(info, alarm_does_not_have_the_slack_of_the_wheel_in_it)
@@ -325,10 +325,10 @@ TEST_F(info, alarm_is_not_set_for_periods_that_pass_unread)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_arm1(fd, 0, TW_MS, TW_MS, 0, &id));
 	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
-	EXPECT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) == TWHEEL_NO_EXPIRY, TW_MS))
+	EXPECT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) == TWHEEL_TIME_NEVER, TW_MS))
 		TH_LOG("the alarm is set to %llu", alarm_ns);
 	EXPECT_TRUE(TW_WAIT_FOR(!tw_query1(fd, id, &status) && status.count > 20, 10 * TW_MS));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, alarm_of(fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, alarm_of(fd));
 	close(fd);
 }
 
@@ -368,7 +368,7 @@ TEST_F(info, alarm_of_one_level_comes_in_each_round)
 		EXPECT_GE(tw_now(CLOCK_MONOTONIC) + ROUND_NS / nr, before_ns);
 		for (turn = 0; turn < 5; turn++) {
 			ASSERT_TRUE(TW_WAIT_FOR((alarm_ns = alarm_of(fd)) > before_ns &&
-						alarm_ns != TWHEEL_NO_EXPIRY, TW_MS));
+						alarm_ns != TWHEEL_TIME_NEVER, TW_MS));
 			now_ns = tw_now(CLOCK_MONOTONIC);
 			EXPECT_GE(now_ns + ROUND_NS / nr, alarm_ns)
 				TH_LOG("%d timeouts: %llu ns ahead", nr, alarm_ns - now_ns);
@@ -425,13 +425,13 @@ TEST_F(next_expiry, there_is_no_next_expiry_when_nothing_will_expire)
 {
 	__u64 id;
 
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 	ASSERT_EQ(0, tw_arm_at(self->fd, TWHEEL_TIME_NEVER, &id));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 	ASSERT_EQ(0, tw_arm_at(self->fd, self->info.tick_ns, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, self->info.tick_ns));
 	/* Its event is unread: that expiry is in the past. */
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 }
 
 TEST_F(next_expiry, next_expiry_is_rounded_up_to_its_tick)
@@ -474,7 +474,7 @@ TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does
 			     TWHEEL_TIME_NEVER && deadlines_ns[i] < TWHEEL_TIME_NEVER;
 
 		ASSERT_EQ(0, tw_arm_at(self->fd, deadlines_ns[i], &id));
-		EXPECT_EQ(comes ? last_ns : TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+		EXPECT_EQ(comes ? last_ns : TWHEEL_TIME_NEVER, next_expiry(self->fd));
 		ASSERT_EQ(0, tw_query1(self->fd, id, &row));
 		EXPECT_EQ(TWHEEL_STATE_PENDING, row.state);
 		EXPECT_EQ(deadlines_ns[i], row.deadline_ns);
@@ -486,7 +486,7 @@ TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does
 	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_NO_EVENT(self->fd);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 }
 
 #define WAITING	60
@@ -524,7 +524,7 @@ TEST_F(next_expiry, next_expiry_is_exact_as_the_nearest_is_cancelled_or_moved)
 					    ticks[nearest] * tick_ns, 0));
 		}
 	}
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 }
 
 TEST_F(next_expiry, next_expiry_is_exact_as_time_passes)
@@ -539,7 +539,7 @@ TEST_F(next_expiry, next_expiry_is_exact_as_time_passes)
 	}
 	while (left) {
 		next_ns = next_expiry(self->fd);
-		ASSERT_NE(TWHEEL_NO_EXPIRY, next_ns);
+		ASSERT_NE(TWHEEL_TIME_NEVER, next_ns);
 		ASSERT_EQ(0, tw_advance(self->fd, next_ns - 1));
 		EXPECT_NO_EVENT(self->fd);
 		ASSERT_EQ(next_ns, next_expiry(self->fd));
@@ -548,7 +548,7 @@ TEST_F(next_expiry, next_expiry_is_exact_as_time_passes)
 		ASSERT_LT(0, nr);
 		left -= nr;
 	}
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, next_expiry(self->fd));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 }
 
 /* ---- before several threads ------------------------------------------------ */

@@ -354,7 +354,7 @@ TEST_F(periodic, interval_past_the_end_of_time_expires_once_and_waits_for_ever)
 		EXPECT_EQ(TWHEEL_TIME_NEVER, status.interval_ns);
 	}
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	EXPECT_EQ(ARRAY_SIZE(intervals_ns), info.pending);
 }
 
@@ -429,7 +429,7 @@ TEST_F(periodic, fixed_delay_is_not_pending_while_unread)
 	EXPECT_EQ(0, info.pending);
 	EXPECT_EQ(1, info.unread);
 	EXPECT_EQ(1, info.live);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
@@ -514,7 +514,7 @@ TEST_F(periodic, spent_timeout_is_unread_and_no_longer_pending)
 	EXPECT_EQ(0, info.pending);
 	EXPECT_EQ(1, info.unread);
 	EXPECT_EQ(1, info.live);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
 	EXPECT_EQ(TWHEEL_STATE_EXPIRED, status.state);
 	EXPECT_EQ(2, status.count);

@@ -643,7 +643,7 @@ static void do_read(struct __test_metadata *_metadata)
 
 static void expect_counts(struct __test_metadata *_metadata)
 {
-	__u64 next_ns = model.nr_sorted ? edge_of(&model.item[model.sorted[0]]) : TWHEEL_NO_EXPIRY;
+	__u64 next_ns = model.nr_sorted ? edge_of(&model.item[model.sorted[0]]) : TWHEEL_TIME_NEVER;
 	struct twheel_info info;
 
 	ASSERT_EQ(0, tw_info(model.fd, &info));

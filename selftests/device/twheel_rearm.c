@@ -147,7 +147,7 @@ TEST_F(rearm, a_timeout_can_be_moved_to_never_and_back)
 	EXPECT_NO_EVENT(self->fd);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(1, info.pending);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, 0, TW_MS, 0));
 	expect_expiry(_metadata, self->fd, self->id, TW_DAY + TW_MS);
 }

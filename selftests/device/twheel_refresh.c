@@ -334,7 +334,7 @@ TEST(a_timeout_refreshed_to_the_end_of_time_never_expires)
 			TH_LOG("%#llx", stored_ns[i]);
 		EXPECT_EQ(TWHEEL_TIME_NEVER, status.left_ns);
 		ASSERT_EQ(0, tw_info(fd, &info));
-		EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+		EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	}
 	ASSERT_EQ(0, tw_advance(fd, 1000 * TW_DAY));
 	EXPECT_NO_EVENT(fd);

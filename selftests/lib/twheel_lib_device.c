@@ -78,7 +78,7 @@ TEST(open_without_a_setup_makes_a_wheel_with_the_defaults)
 	EXPECT_EQ(0, info.setup_flags);
 	EXPECT_EQ(TWHEEL_EVENT_SIZE_MIN, info.event_size);
 	EXPECT_LT(0, info.levels);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.next_expiry_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	EXPECT_EQ(-EINVAL, twheel_device_info(d, &info, 1U << 31));
 	twheel_device_close(d);
 	twheel_device_close(NULL);

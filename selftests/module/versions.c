@@ -82,7 +82,7 @@ TEST_F(versions, info_returns_the_size_that_both_sides_know)
 	ASSERT_EQ(0, tw_ioctl(self->fd, TWHEEL_IOC_INFO, &info));
 	EXPECT_EQ(theirs < sizeof(info) ? theirs : sizeof(info), info.size);
 	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, info.alarm_ns);
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.alarm_ns);
 	EXPECT_EQ(0, strcmp("versions", info.name));
 	EXPECT_LATER_IS_ZERO(&info);
 }

@@ -158,7 +158,7 @@ static void expect_next(struct __test_metadata *_metadata, const struct plan *pl
 	while (i < plan->nr && timeouts[sorted[i]].state == ENDED)
 		i++;
 	ASSERT_EQ(0, tw_info(this.fd, &info));
-	ASSERT_EQ(i < plan->nr ? timeouts[sorted[i]].edge_ns : TWHEEL_NO_EXPIRY,
+	ASSERT_EQ(i < plan->nr ? timeouts[sorted[i]].edge_ns : TWHEEL_TIME_NEVER,
 		  info.next_expiry_ns);
 	ASSERT_EQ(plan->nr - this.completed - this.cancelled - this.revoked, info.live);
 	ASSERT_EQ(0, info.unread);

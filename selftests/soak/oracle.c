@@ -61,7 +61,7 @@ void oracle_stamp(struct oracle *o)
 __u64 oracle_edge_ns(const struct oracle *o, __u64 deadline_ns)
 {
 	if (deadline_ns >= TWHEEL_TIME_NEVER)
-		return TWHEEL_NO_EXPIRY;
+		return TWHEEL_TIME_NEVER;
 	return tw_round_up(deadline_ns, o->setup.tick_ns);
 }
 
@@ -70,7 +70,7 @@ static __u64 job_edge_ns(const struct job *job, __u64 deadline_ns)
 {
 	__u64 edge_ns = tw_round_up(deadline_ns, job->stride_ns);
 
-	return edge_ns > TWHEEL_TIME_NEVER ? TWHEEL_NO_EXPIRY : edge_ns;
+	return edge_ns > TWHEEL_TIME_NEVER ? TWHEEL_TIME_NEVER : edge_ns;
 }
 
 static __u32 job_slack_ticks(const struct oracle *o, const struct job *job)
@@ -103,7 +103,7 @@ static __u64 job_late_ns(const struct oracle *o, const struct job *job)
 	__u64 slop_ns = job->overdue ? 0 : job->slop_ns;
 	__u64 due_ns = job_wanted_ns(o, job, job->deadline_ns + slop_ns);
 
-	return due_ns == TWHEEL_NO_EXPIRY ? due_ns : due_ns + o->slack_ns;
+	return due_ns == TWHEEL_TIME_NEVER ? due_ns : due_ns + o->slack_ns;
 }
 
 static __u64 job_limit(const struct job *job, __u64 periods)
@@ -496,7 +496,7 @@ void oracle_find_lost(struct oracle *o)
 
 static void check_next(const struct oracle *o, const struct twheel_info *info)
 {
-	__u64 least_ns = TWHEEL_NO_EXPIRY, most_ns = TWHEEL_NO_EXPIRY;
+	__u64 least_ns = TWHEEL_TIME_NEVER, most_ns = TWHEEL_TIME_NEVER;
 	__u32 i;
 
 	for (i = 0; i < o->nr_jobs; i++) {

@@ -199,7 +199,7 @@ TEST_F_TIMEOUT(million, each_has_exactly_one_outcome, 100)
 	expect_counts(_metadata, self->fd, self->nr, 0, cancelled, left, self->nr + left);
 	for (i = 0; i < self->nr; i++)
 		ASSERT_EQ(i % 2 ? 0 : 1, self->seen[i]);
-	EXPECT_EQ(TWHEEL_NO_EXPIRY, (tw_info(self->fd, &info), info.next_expiry_ns));
+	EXPECT_EQ(TWHEEL_TIME_NEVER, (tw_info(self->fd, &info), info.next_expiry_ns));
 	TH_LOG("the latest was %llu us late", info.max_late_ns / TW_US);
 }
 

@@ -172,7 +172,7 @@ static void info_json(const struct twheel_info *info, json_t *fdinfo)
 
 	for (i = 0; i < ARRAY_SIZE(members); i++) {
 		__u64 value = member_value(info, i);
-		bool known = members[i].unit != TIME || value != TWHEEL_NO_EXPIRY;
+		bool known = members[i].unit != TIME || value != TWHEEL_TIME_NEVER;
 
 		if (members[i].offset == offsetof(struct twheel_info, next_expiry_ns))
 			known &= !!(info->flags & TWHEEL_INFO_WALK);

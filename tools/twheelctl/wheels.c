@@ -31,10 +31,10 @@ static bool is_word(const char *key)
 	return false;
 }
 
-/* TWHEEL_NO_EXPIRY is the only value that a signed number does not hold. */
+/* TWHEEL_TIME_NEVER is no time, and no counter comes so far. */
 static json_t *number_json(__u64 number)
 {
-	return number > INT64_MAX ? json_null() : json_integer(number);
+	return number >= TWHEEL_TIME_NEVER ? json_null() : json_integer(number);
 }
 
 static json_t *value_json(const char *key, char *value)

@@ -100,11 +100,11 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* The end of time, nanoseconds: a timeout with this deadline never expires. */
+/*
+ * The end of time, nanoseconds: a timeout with this deadline never expires.  In next_expiry_ns and
+ * alarm_ns it says that there is no such time.
+ */
 #define TWHEEL_TIME_NEVER	0x7fffffffffffffffULL
-
-/* ``next_expiry_ns`` when no timeout is going to expire. */
-#define TWHEEL_NO_EXPIRY	0xffffffffffffffffULL
 
 /* The largest ``size`` and ``entry_size``, bytes; above it E2BIG. */
 #define TWHEEL_SIZE_MAX		4096U
@@ -280,7 +280,7 @@ struct twheel_setup {
  * @reserved: out: 0
  * @now_ns: the wheel's clock
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick, which its
- *	slack_ticks may have moved; slack_ns is not added.  TWHEEL_NO_EXPIRY when none
+ *	slack_ticks may have moved; slack_ns is not added.  TWHEEL_TIME_NEVER when none
  *	will.  Only with TWHEEL_INFO_WALK; 0 otherwise.
  * @max_late_ns: the greatest lateness of an expiration so far, counted from the
  *	deadline, so that slack is part of it; timeouts that were already due when
@@ -317,7 +317,7 @@ struct twheel_setup {
  *	later.  The sum is how often a timeout expired that is counted here, see @late.
  * @alarm_ns: when the kernel looks at the wheel next, on the wheel's clock: at the next
  *	expiry, or before.  Timeouts that the kernel is at work on do not count; a time that
- *	has passed means that it is.  TWHEEL_NO_EXPIRY when it need not look, and on the
+ *	has passed means that it is.  TWHEEL_TIME_NEVER when it need not look, and on the
  *	virtual clock.  slack_ns is not added.
  * @name: the name of the wheel, with a NUL at its end; empty when it has none
  *

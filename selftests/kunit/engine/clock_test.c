@@ -110,7 +110,7 @@ static void the_next_expiry_is_one_that_comes(struct kunit *test)
 		time_set(tw, TWHEEL_TIME_NEVER);
 		pass(tw);
 		KUNIT_EXPECT_EQ_MSG(test, nr_unread(tw),
-				    (u32)(info.next_expiry_ns != TWHEEL_NO_EXPIRY),
+				    (u32)(info.next_expiry_ns != TWHEEL_TIME_NEVER),
 				    "%llu", deadlines_ns[i]);
 		KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)(deadlines_ns[i] <= last_ns &&
 							   deadlines_ns[i] < TWHEEL_TIME_NEVER));

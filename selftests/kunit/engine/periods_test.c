@@ -127,7 +127,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 	KUNIT_EXPECT_EQ(test, status.deadline_ns, START_NS + DELAY_NS + PERIOD_NS);
 	twheel_get_info(tw, &info);
 	KUNIT_EXPECT_EQ(test, info.pending, 0ULL);
-	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_NO_EXPIRY);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_TIME_NEVER);
 	KUNIT_ASSERT_EQ(test, read_one(tw, &event), 1);
 	KUNIT_EXPECT_EQ(test, event.count, 2U);
 	KUNIT_EXPECT_EQ(test, event.flags, TWHEEL_EVENT_ENDED);

@@ -89,10 +89,10 @@ static void info_reports_when_the_next_timeout_expires(struct kunit *test)
 	struct twheel_timeout *t;
 
 	twheel_get_info(tw, &info);
-	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_NO_EXPIRY);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_TIME_NEVER);
 	arm(test, &(struct twheel_arm) { .expires_ns = U64_MAX });
 	twheel_get_info(tw, &info);
-	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_NO_EXPIRY);
+	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_TIME_NEVER);
 	arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS });
 	twheel_get_info(tw, &info);
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, START_NS + 100 * TICK_NS);
