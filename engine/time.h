@@ -113,9 +113,7 @@ static __always_inline u64 clock_at_ns(const struct twheel_clockwork *clock, u64
 /* The flags for the greatest slack of the form 2^k - 1 ticks that is at most @slack_ticks. */
 static inline u32 slack_flags(u32 slack_ticks)
 {
-	u32 k = ilog2((u64)slack_ticks + 1);
-
-	return min_t(u32, k, EXTRA_SLACK_MAX) << EXTRA_SLACK_SHIFT;
+	return ilog2(slack_ticks + 1) << EXTRA_SLACK_SHIFT;
 }
 
 static inline u64 slack_ticks(u32 flags)
@@ -150,10 +148,14 @@ static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags,
 
 /*
  * Return 0 or -EINVAL.  Of the flags above, an element may have @conditions.  If the clock is
- * @settable, the deadline has to be absolute: a relative one would move when the clock is set.
+ * @settable, the deadline has to be absolute: a relative one would move when the clock is set.  A
+ * time that is greater than the end of time is a difference that has become negative.
  */
 static inline int arm_check(const struct twheel_arm *arm, u32 conditions, bool settable)
 {
+	if (arm->expires_ns > TWHEEL_TIME_NEVER || arm->interval_ns > TWHEEL_TIME_NEVER ||
+	    arm->slack_ticks > TWHEEL_SLACK_TICKS_MAX)
+		return -EINVAL;
 	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | conditions))
 		return -EINVAL;
 	if (settable && !(arm->flags & TWHEEL_ARM_ABSOLUTE))
@@ -175,9 +177,7 @@ static inline bool arm_needs_extra(const struct twheel_arm *arm)
 /* The deadline of an element as an absolute time; saturates at the end of time. */
 static __always_inline u64 arm_deadline_ns(u64 expires_ns, u32 flags, u64 now_ns)
 {
-	if (flags & TWHEEL_ARM_ABSOLUTE)
-		return min(expires_ns, TWHEEL_TIME_NEVER);
-	return ns_add(now_ns, expires_ns);
+	return flags & TWHEEL_ARM_ABSOLUTE ? expires_ns : ns_add(now_ns, expires_ns);
 }
 
 /*
@@ -208,8 +208,8 @@ static inline void timeout_schedule(const struct twheel_clockwork *clock, struct
 
 	if (arm_needs_extra(arm)) {
 		*timeout_extra(t) = (struct twheel_extra){
-			.interval_ns	= arm->interval_ns ? clamp(arm->interval_ns, clock->tick_ns,
-								   TWHEEL_TIME_NEVER) : 0,
+			.interval_ns	= arm->interval_ns ?
+					  max(arm->interval_ns, clock->tick_ns) : 0,
 			.repeats_left	= arm->repeats,
 			.flags		= slack_flags(arm->slack_ticks) |
 					  (arm->repeats ? EXTRA_LIMITED : 0) |

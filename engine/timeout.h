@@ -75,7 +75,6 @@ struct twheel_timeout {
 #define EXTRA_FIXED_DELAY	BIT(0)
 #define EXTRA_LIMITED		BIT(1)		/* repeats_left is valid */
 #define EXTRA_SLACK_SHIFT	8		/* the slack is 2^k - 1 ticks */
-#define EXTRA_SLACK_MAX		15
 
 /**
  * struct twheel_extra - the parameters and counters of a timeout with a period or slack

@@ -151,12 +151,26 @@ TEST_F(bad, a_bad_field_of_setup_is_refused_and_the_wheel_can_still_be_set_up)
 static const struct bad_field bad_elements[] = {
 	{ "ARM flags", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags), 1U << 2, -EINVAL },
 	{ "ARM flags", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags), 1U << 31, -EINVAL },
+	{ "ARM expires_ns", TWHEEL_IOC_ARM, FIELD(twheel_arm, expires_ns), -5ULL, -EINVAL },
+	{ "ARM expires_ns", TWHEEL_IOC_ARM, FIELD(twheel_arm, expires_ns), 1ULL << 63, -EINVAL },
+	{ "ARM interval_ns", TWHEEL_IOC_ARM, FIELD(twheel_arm, interval_ns), 1ULL << 63, -EINVAL },
+	{ "ARM slack_ticks", TWHEEL_IOC_ARM, FIELD(twheel_arm, slack_ticks), 32768, -EINVAL },
 	{ "ARM repeats, no interval", TWHEEL_IOC_ARM, FIELD(twheel_arm, repeats), 1, -EINVAL },
 	{
 		"ARM fixed delay, no interval", TWHEEL_IOC_ARM, FIELD(twheel_arm, flags),
 		TWHEEL_ARM_FIXED_DELAY, -EINVAL
 	},
 	{ "REARM flags", TWHEEL_IOC_REARM, FIELD(twheel_arm, flags), 1U << 2, -EINVAL },
+	{ "REARM expires_ns", TWHEEL_IOC_REARM, FIELD(twheel_arm, expires_ns), -5ULL, -EINVAL },
+	{
+		"REARM expires_ns", TWHEEL_IOC_REARM, FIELD(twheel_arm, expires_ns), 1ULL << 63,
+		-EINVAL
+	},
+	{
+		"REARM interval_ns", TWHEEL_IOC_REARM, FIELD(twheel_arm, interval_ns), 1ULL << 63,
+		-EINVAL
+	},
+	{ "REARM slack_ticks", TWHEEL_IOC_REARM, FIELD(twheel_arm, slack_ticks), 32768, -EINVAL },
 	{ "REARM repeats, no interval", TWHEEL_IOC_REARM, FIELD(twheel_arm, repeats), 1, -EINVAL },
 	{
 		"REARM fixed delay, no interval", TWHEEL_IOC_REARM, FIELD(twheel_arm, flags),

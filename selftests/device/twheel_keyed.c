@@ -275,8 +275,8 @@ TEST_F(keyed, end_of_time_reads_back_as_such_when_it_is_replaced)
 {
 	struct twheel_arm arm;
 
-	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, ~0ULL, 0));
-	ASSERT_EQ(TWHEEL_WAS_PENDING, key_arm_at(self->fd, KEY, ~0ULL - 1, 0, &arm));
+	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, TWHEEL_TIME_NEVER, 0));
+	ASSERT_EQ(TWHEEL_WAS_PENDING, key_arm_at(self->fd, KEY, TWHEEL_TIME_NEVER, 0, &arm));
 	EXPECT_EQ(TWHEEL_TIME_NEVER, arm.was_deadline_ns);
 	ASSERT_EQ(TWHEEL_WAS_PENDING, key_arm_at(self->fd, KEY, TW_MS, 0, &arm));
 	EXPECT_EQ(TWHEEL_TIME_NEVER, arm.was_deadline_ns);
@@ -901,12 +901,12 @@ static const struct bound_case bounds[] = {
 	{ TWHEEL_ARM_ONLY_LATER, 10 * TW_MS, false },
 	{ TWHEEL_ARM_ONLY_LATER, 10 * TW_MS - 1, false },
 	{ TWHEEL_ARM_ONLY_LATER, 1, false },
-	{ TWHEEL_ARM_ONLY_LATER, ~0ULL, true },
+	{ TWHEEL_ARM_ONLY_LATER, TWHEEL_TIME_NEVER, true },
 	{ TWHEEL_ARM_ONLY_EARLIER, 10 * TW_MS + 1, false },
 	{ TWHEEL_ARM_ONLY_EARLIER, 10 * TW_MS, false },
 	{ TWHEEL_ARM_ONLY_EARLIER, 10 * TW_MS - 1, true },
 	{ TWHEEL_ARM_ONLY_EARLIER, 1, true },
-	{ TWHEEL_ARM_ONLY_EARLIER, ~0ULL, false },
+	{ TWHEEL_ARM_ONLY_EARLIER, TWHEEL_TIME_NEVER, false },
 };
 
 /* The key has the deadline 10 ms, and unread events if the clock has passed it. */
@@ -968,12 +968,11 @@ TEST_F(keyed, if_present_and_a_bound_hold_together)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, key_arm(self->fd, KEY, 15 * TW_MS, flags));
 }
 
-/* Both deadlines are the end of time, however they are written. */
 TEST_F(keyed, end_of_time_is_neither_later_nor_earlier_than_itself)
 {
 	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, TWHEEL_TIME_NEVER, 0));
-	EXPECT_EQ(-ERANGE, key_arm(self->fd, KEY, ~0ULL, TWHEEL_ARM_ONLY_LATER));
-	EXPECT_EQ(-ERANGE, key_arm(self->fd, KEY, ~0ULL, TWHEEL_ARM_ONLY_EARLIER));
+	EXPECT_EQ(-ERANGE, key_arm(self->fd, KEY, TWHEEL_TIME_NEVER, TWHEEL_ARM_ONLY_LATER));
+	EXPECT_EQ(-ERANGE, key_arm(self->fd, KEY, TWHEEL_TIME_NEVER, TWHEEL_ARM_ONLY_EARLIER));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, key_arm(self->fd, KEY, TWHEEL_TIME_NEVER - 1,
 					      TWHEEL_ARM_ONLY_EARLIER));
 }

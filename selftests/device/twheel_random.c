@@ -144,7 +144,7 @@ static void item_begin(struct item *t, const struct twheel_arm *arm)
 	t->limited = arm->repeats;
 	t->deliveries = 0;
 	t->slack_ticks = 0;
-	while (t->slack_ticks < 32767 && 2 * t->slack_ticks + 1 <= arm->slack_ticks)
+	while (2 * t->slack_ticks + 1 <= arm->slack_ticks)
 		t->slack_ticks = 2 * t->slack_ticks + 1;
 	t->overdue = t->deadline_ns <= model.now_ns;
 	sorted_add(t);
@@ -247,7 +247,7 @@ static void random_arm(struct twheel_arm *arm)
 			arm->expires_ns = random_between(0, model.now_ns + 1);
 	}
 	if (!random_below(4))
-		arm->slack_ticks = random_between(1, 1ULL << random_below(33));
+		arm->slack_ticks = random_between(1, (1ULL << random_below(16)) - 1);
 	if (random_below(4))
 		return;
 	arm->interval_ns = 1 + random_distance_ns();

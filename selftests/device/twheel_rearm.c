@@ -142,7 +142,8 @@ TEST_F(rearm, a_timeout_can_be_moved_to_never_and_back)
 	struct twheel_info info;
 
 	ASSERT_EQ(TWHEEL_WAS_PENDING,
-		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, ~0ULL, 0));
+		  tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, TWHEEL_TIME_NEVER,
+			    0));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_DAY));
 	EXPECT_NO_EVENT(self->fd);
 	ASSERT_EQ(0, tw_info(self->fd, &info));

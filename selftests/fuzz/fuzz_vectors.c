@@ -136,7 +136,7 @@ static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, 
 	if (arm->interval_ns && one_in(seed, 2))
 		arm->repeats = repeats[random_below(seed, 6)];
 	if (one_in(seed, 4))
-		arm->slack_ticks = random32(seed) >> random_below(seed, 32);
+		arm->slack_ticks = random32(seed) >> (15 + random_below(seed, 17));
 	arm->user_data = w->may_be_keyed ? wheel_some_key(seed) :
 					   (__u64)t->nr << 56 | t->serial++;
 	if (w->may_be_keyed && one_in(seed, 4))

@@ -139,15 +139,12 @@ static void job_begin(struct oracle *o, struct job *job, const struct twheel_arm
 		job->slop_ns = o->now_ns - before_ns;
 	}
 	job->id = arm->id;
-	job->deadline_ns = deadline_ns < TWHEEL_TIME_NEVER ? deadline_ns : TWHEEL_TIME_NEVER;
+	job->deadline_ns = deadline_ns;
 	job->interval_ns = arm->interval_ns;
 	if (arm->interval_ns && arm->interval_ns < o->setup.tick_ns)
 		job->interval_ns = o->setup.tick_ns;
-	if (job->interval_ns > TWHEEL_TIME_NEVER)
-		job->interval_ns = TWHEEL_TIME_NEVER;
 	job->stride_ns = o->setup.tick_ns;
-	while (job->stride_ns < o->setup.tick_ns << 15 &&
-	       2 * job_slack_ticks(o, job) + 1 <= arm->slack_ticks)
+	while (2 * job_slack_ticks(o, job) + 1 <= arm->slack_ticks)
 		job->stride_ns *= 2;
 	job->armed_ns = before_ns;
 	job->repeats = arm->repeats;

@@ -90,11 +90,17 @@ static void forget(struct oracle *o, __u32 index)
 	(void)index;
 }
 
+/* A greater number is refused. */
+static __u64 until_the_end_ns(__u64 ns)
+{
+	return ns < TWHEEL_TIME_NEVER ? ns : TWHEEL_TIME_NEVER;
+}
+
 static void arm_at(struct oracle *o, __u32 *index, __u64 deadline_ns)
 {
 	const struct twheel_arm arm = {
 		.flags = TWHEEL_ARM_ABSOLUTE,
-		.expires_ns = deadline_ns,
+		.expires_ns = until_the_end_ns(deadline_ns),
 	};
 
 	if (*index < o->nr_jobs)
@@ -178,10 +184,10 @@ static struct twheel_arm random_plan(const struct oracle *o)
 	if (arm.interval_ns && !random_below(8))
 		arm.flags = TWHEEL_ARM_FIXED_DELAY;
 	if (!random_below(4))
-		arm.slack_ticks = random_scale(1, UINT32_MAX);
+		arm.slack_ticks = random_scale(1, TWHEEL_SLACK_TICKS_MAX);
 	if (random_below(2)) {
 		arm.flags |= TWHEEL_ARM_ABSOLUTE;
-		arm.expires_ns += o->now_ns;
+		arm.expires_ns = until_the_end_ns(arm.expires_ns + o->now_ns);
 	}
 	if (!random_below(16) && o->now_ns) {
 		arm.flags |= TWHEEL_ARM_ABSOLUTE;

@@ -17,10 +17,11 @@
  * These hold for every call:
  *
  * - Times are nanoseconds of the wheel's own clock, 64 bits, unsigned.
- *   TWHEEL_TIME_NEVER (2^63-1) is the end of time: a deadline of that value or
- *   above is accepted, never expires, and reads back as TWHEEL_TIME_NEVER.  A
- *   deadline before the end of time whose tick ends after it never expires
- *   either, and reads back unchanged.
+ *   TWHEEL_TIME_NEVER (2^63-1) is the end of time: a deadline of that value never
+ *   expires.  A relative deadline that reaches beyond it reads back as
+ *   TWHEEL_TIME_NEVER.  A deadline before the end of time whose tick ends after it never
+ *   expires either, and reads back unchanged.  Any greater number is EINVAL: it is a
+ *   difference that has become negative, and nobody would learn that it never expires.
  * - A timeout never expires before its deadline.  How late it may be (a tick, its slack,
  *   and the time that the scheduler takes) assumes that the kernel has high-resolution
  *   timers.  If it has none (highres=off), each wake-up may be a jiffy late, which is
@@ -148,6 +149,9 @@ enum twheel_clock {
 #define TWHEEL_EVENT_SIZE_MAX	4096U
 #define TWHEEL_SLACK_MAX_NS	3600000000000ULL	/* 1 h */
 #define TWHEEL_NAME_SIZE	16U			/* with the NUL */
+
+/* The greatest slack_ticks of ARM and REARM; above it EINVAL. */
+#define TWHEEL_SLACK_TICKS_MAX	32767U
 
 /* SETUP flags */
 /*
@@ -438,13 +442,13 @@ struct twheel_vector {
 
 /**
  * struct twheel_arm - one element of ARM and of REARM
- * @expires_ns: the deadline: relative to now, or with TWHEEL_ARM_ABSOLUTE, which
- *	clocks that can be set need, a point on the wheel's clock.  A deadline that
- *	has passed is accepted; the timeout then expires as soon as it can, and does
+ * @expires_ns: the deadline, 0 to TWHEEL_TIME_NEVER: relative to now, or with
+ *	TWHEEL_ARM_ABSOLUTE, which clocks that can be set need, a point on the wheel's
+ *	clock.  A deadline that has passed is accepted; the timeout then expires as soon as it can, and does
  *	not wait for a tick.  Who reads until EAGAIN after the call gets its event; a
  *	poll() may find it a moment later.
- * @interval_ns: 0 for a one-shot, else the period; below one tick it is raised
- *	to one tick.  Periods go by the wheel's clock: if that is set forwards, those
+ * @interval_ns: 0 for a one-shot, else the period, up to TWHEEL_TIME_NEVER; below one
+ *	tick it is raised to one tick.  Periods go by the wheel's clock: if that is set forwards, those
  *	that are skipped have passed; if it is set back, the next one waits for it.
  * @user_data: handed back in events; the key in a keyed wheel; ignored by REARM
  * @flags: TWHEEL_ARM_*
@@ -456,9 +460,9 @@ struct twheel_vector {
  *	an id is never given out twice.  In for REARM.
  * @result: out: enum twheel_verdict, or a negative errno
  * @slack_ticks: by how many ticks the timeout may be late, so that many timeouts
- *	expire together; 0 for none.  It expires at the first multiple of 2^k ticks at
- *	or after its deadline, counted from the clock's zero, where k is the largest
- *	number with 2^k - 1 <= slack_ticks, 15 at most.  This holds for each period,
+ *	expire together, up to TWHEEL_SLACK_TICKS_MAX; 0 for none.  It expires at the first
+ *	multiple of 2^k ticks at or after its deadline, counted from the clock's zero,
+ *	where k is the largest number with 2^k - 1 <= slack_ticks.  This holds for each period,
  *	and after a refresh, until REARM.  A timeout that is due when it is armed
  *	expires as soon as it would without slack.
  * @was_deadline_ns: out for ARM in a keyed wheel: the deadline that was replaced,

@@ -301,7 +301,7 @@ static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *te
 		if (i & 4)
 			how[i].interval_ns = PERIOD_NS;
 		if (i == 8 || i == 11)
-			how[i].expires_ns = U64_MAX - i;
+			how[i].expires_ns = TWHEEL_TIME_NEVER - (i & 1 ? 0 : i);
 	}
 	KUNIT_ASSERT_EQ(test, arm_some(tw, how, 16), 16);
 	for (i = 0; i < 16; i++) {

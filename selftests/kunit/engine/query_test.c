@@ -90,7 +90,7 @@ static void info_reports_when_the_next_timeout_expires(struct kunit *test)
 
 	twheel_get_info(tw, &info);
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_TIME_NEVER);
-	arm(test, &(struct twheel_arm) { .expires_ns = U64_MAX });
+	arm(test, &(struct twheel_arm) { .expires_ns = TWHEEL_TIME_NEVER });
 	twheel_get_info(tw, &info);
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns, TWHEEL_TIME_NEVER);
 	arm(test, &(struct twheel_arm) { .expires_ns = 100 * TICK_NS });

@@ -170,7 +170,7 @@ static void a_clock_that_was_set_back_is_followed_by_the_wheel(struct kunit *tes
 
 static void a_timeout_that_never_expires_is_in_no_slot(struct kunit *test)
 {
-	struct twheel_arm how = { .expires_ns = U64_MAX, .slack_ticks = 3 };
+	struct twheel_arm how = { .expires_ns = TWHEEL_TIME_NEVER, .slack_ticks = 3 };
 	struct tw_ctx *tw = test->priv;
 
 	arm(test, &how);
