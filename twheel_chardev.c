@@ -2,14 +2,13 @@
 /*
  * The device of twheel: open, read, write, poll and mmap of /dev/twheel
  *
- * Its ioctls are in twheel_ioctl.c, but for REOPEN, which makes an open file; fdinfo is in
- * twheel_stat.c.
+ * Its ioctls are in twheel_ioctl.c, fdinfo is in twheel_stat.c.
  *
  * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
  * no other one from the events.
  */
-#include <linux/anon_inodes.h>
 #include <linux/build_bug.h>
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/fcntl.h>
@@ -23,6 +22,7 @@
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -33,54 +33,70 @@
 
 /* open */
 
-/* One more open file has a wheel.  Any of them has it as its private_data. */
-static int file_begin(struct file *file, struct tw_ctx *tw, struct address_space *mapping)
-{
-	file->f_mapping = mapping;
-	file->private_data = tw;
-	/* read and write obey IOCB_NOWAIT: io_uring needs no worker thread for them. */
-	file->f_mode |= FMODE_NOWAIT;
-	return stream_open(file_inode(file), file);
-}
-
 static int twheel_fop_open(struct inode *inode, struct file *file)
 {
-	struct tw_ctx *tw = twheel_create();
+	struct twheel_file *opened = kzalloc(sizeof(*opened), GFP_KERNEL_ACCOUNT);
+	struct tw_ctx *tw;
 
-	if (IS_ERR(tw))
+	if (!opened)
+		return -ENOMEM;
+	tw = twheel_create();
+	if (IS_ERR(tw)) {
+		kfree(opened);
 		return PTR_ERR(tw);
-	return file_begin(file, tw, twheel_mapping(tw, file));
+	}
+	opened->tw = tw;
+	file->private_data = opened;
+	file->f_mapping = twheel_mapping(tw, file);
+	/* read and write obey IOCB_NOWAIT: io_uring needs no worker thread for them. */
+	file->f_mode |= FMODE_NOWAIT;
+	return stream_open(inode, file);
 }
 
 static int twheel_fop_release(struct inode *inode, struct file *file)
 {
-	twheel_put(file->private_data);
+	twheel_put(file_wheel(file));
+	kfree(file->private_data);
 	return 0;
 }
+
+/* What REOPEN takes of the flags of open(), and what it ignores, as open() of a device does. */
+#define REOPEN_FLAGS	(O_ACCMODE | O_NONBLOCK | O_CLOEXEC)
+#define REOPEN_IGNORED	(O_APPEND | O_DSYNC | O_LARGEFILE | O_NOATIME | O_NOCTTY | O_NOFOLLOW | \
+			 O_SYNC | O_TRUNC | FASYNC)
 
 /*
  * Open the wheel of a file once more.  open() of the device, also through /proc/self/fd, makes a
  * new wheel, and dup() keeps the mode.  So only REOPEN gives a descriptor with fewer rights.
+ *
+ * Here, too, the path of the device is opened, so that security modules see a file of the device.
+ * That makes a new wheel; the new file gets the wheel of the old one in its place.
  */
-static noinline long file_reopen(struct file *file, unsigned long flags)
+int twheel_file_reopen(struct file *file, const struct twheel_reopen *reopen)
 {
+	unsigned int flags = reopen->flags & REOPEN_FLAGS;
+	struct twheel_file *opened;
 	struct file *again;
 	int fd;
 
-	if (flags & ~(unsigned long)(O_ACCMODE | O_NONBLOCK | O_CLOEXEC))
+	if (reopen->flags & ~(REOPEN_FLAGS | REOPEN_IGNORED))
 		return -EINVAL;
 	if (OPEN_FMODE(flags) & ~file->f_mode)
 		return -EBADF;
 	fd = get_unused_fd_flags(flags);
 	if (fd < 0)
 		return fd;
-	again = anon_inode_getfile("[twheel]", file->f_op, NULL, flags);
+	again = dentry_open(&file->f_path, flags & ~O_CLOEXEC, current_cred());
 	if (IS_ERR(again)) {
 		put_unused_fd(fd);
 		return PTR_ERR(again);
 	}
-	twheel_get(file->private_data);
-	(void)file_begin(again, file->private_data, file->f_mapping);
+	opened = again->private_data;
+	twheel_put(opened->tw);
+	opened->tw = file_wheel(file);
+	twheel_get(opened->tw);
+	opened->event_size = reopen->event_size;
+	again->f_mapping = file->f_mapping;
 	fd_install(fd, again);
 	return fd;
 }
@@ -90,9 +106,7 @@ static noinline long file_reopen(struct file *file, unsigned long flags)
 static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
-	if (cmd == TWHEEL_IOC_REOPEN)
-		return file_reopen(file, arg);
-	return twheel_ioctl(file->private_data, file->f_mode, cmd, (void __user *)arg);
+	return twheel_ioctl(file, cmd, (void __user *)arg);
 }
 
 /* Whether an ioctl may wait for other threads: it holds &twheel_control.mutex while it works. */
@@ -160,14 +174,16 @@ static void read_serve_batch(struct iov_iter *to, size_t size)
  * pass faster than their events are copied, and with a large buffer the call would never
  * end.
  */
-static ssize_t events_read(struct tw_ctx *tw, struct iov_iter *to)
+static ssize_t events_read(const struct twheel_file *file, struct iov_iter *to)
 {
+	struct tw_ctx *tw = file->tw;
 	size_t room = iov_iter_count(to), left;
 	unsigned int most = TWHEEL_BATCH, tries = 0;
 	ssize_t done = 0;
 	u32 size;
 
 	left = twheel_nr_events(tw, &size);
+	size = file->event_size ?: size;
 	if (unlikely(room < size))
 		return -EINVAL;
 	left = min(left, room / size);
@@ -200,7 +216,8 @@ static ssize_t events_read(struct tw_ctx *tw, struct iov_iter *to)
 
 static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct tw_ctx *tw = iocb->ki_filp->private_data;
+	const struct twheel_file *file = twheel_file(iocb->ki_filp);
+	struct tw_ctx *tw = file->tw;
 	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
 			iocb->ki_flags & IOCB_NOWAIT;
 	bool waited = false;
@@ -214,7 +231,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		ssize_t ret;
 
 		twheel_syncpoint(SYNC_READ_DRAINED);
-		ret = events_read(tw, to);
+		ret = events_read(file, to);
 		if (ret || drained)
 			return ret;
 		if (nonblock) {
@@ -407,12 +424,12 @@ static ssize_t records_write(struct tw_ctx *tw, struct iov_iter *from, bool nowa
 
 static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
-	return records_write(iocb->ki_filp->private_data, from, iocb->ki_flags & IOCB_NOWAIT);
+	return records_write(file_wheel(iocb->ki_filp), from, iocb->ki_flags & IOCB_NOWAIT);
 }
 
 static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 {
-	return twheel_poll(file->private_data, file, wait);
+	return twheel_poll(file_wheel(file), file, wait);
 }
 
 /* mmap: the refresh table */
@@ -427,7 +444,7 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
  */
 static vm_fault_t words_fault(struct vm_fault *vmf)
 {
-	vmf->page = twheel_words_lock(vmf->vma->vm_file->private_data, vmf->pgoff);
+	vmf->page = twheel_words_lock(file_wheel(vmf->vma->vm_file), vmf->pgoff);
 	return vmf->page ? VM_FAULT_LOCKED : VM_FAULT_SIGBUS;
 }
 
@@ -459,7 +476,7 @@ static int words_check(const struct tw_ctx *tw,
 /* Called with mmap_lock held for writing, under which the engine takes places.mutex. */
 static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct tw_ctx *tw = file->private_data;
+	struct tw_ctx *tw = file_wheel(file);
 	int err = words_check(tw, vma);
 
 	if (err)

@@ -37,6 +37,7 @@ static_assert(sizeof(struct twheel_cancel) == CANCEL_SIZE_FIRST);
 static_assert(sizeof(struct twheel_status) == STATUS_SIZE_FIRST);
 static_assert(sizeof(struct twheel_list) == LIST_SIZE_FIRST);
 static_assert(sizeof(struct twheel_advance) == ADVANCE_SIZE_FIRST);
+static_assert(sizeof(struct twheel_reopen) == REOPEN_SIZE_FIRST);
 static_assert(sizeof(struct twheel_event) == TWHEEL_EVENT_SIZE_MIN);
 
 /*
@@ -58,7 +59,7 @@ static noinline int arg_copy_in(void *to, size_t known, size_t first, const void
 	return copy_struct_from_user(to, known, arg, size);
 }
 
-static long info_ioctl(struct tw_ctx *tw, void __user *arg)
+static long info_ioctl(struct file *file, void __user *arg)
 {
 	struct twheel_info __user *user = arg;
 	struct twheel_info info;
@@ -75,9 +76,10 @@ static long info_ioctl(struct tw_ctx *tw, void __user *arg)
 		return -EFAULT;
 	if (info.flags & ~TWHEEL_INFO_WALK)
 		return -EINVAL;
-	err = twheel_get_info(tw, &info);
+	err = twheel_get_info(file_wheel(file), &info);
 	if (err)
 		return err;
+	info.event_size = twheel_file(file)->event_size ?: info.event_size;
 	info.size = min_t(u32, size, sizeof(info));
 	/* Members that a newer caller knows and this kernel does not are zero. */
 	if (clear_user(arg + info.size, size - info.size) ||
@@ -86,12 +88,12 @@ static long info_ioctl(struct tw_ctx *tw, void __user *arg)
 	return 0;
 }
 
-static long setup_ioctl(struct tw_ctx *tw, void __user *arg)
+static long setup_ioctl(struct file *file, void __user *arg)
 {
 	struct twheel_setup setup;
 	int err = arg_copy_in(&setup, sizeof(setup), SETUP_SIZE_FIRST, arg);
 
-	return err ?: twheel_configure(tw, &setup);
+	return err ?: twheel_configure(file_wheel(file), &setup);
 }
 
 /*
@@ -118,10 +120,11 @@ static unsigned int rows_report(void __user *user, u32 stride,
 	return i;
 }
 
-static long list_ioctl(struct tw_ctx *tw, void __user *arg)
+static long list_ioctl(struct file *file, void __user *arg)
 {
 	struct twheel_status status[TWHEEL_BATCH / 2] __uninitialized;
 	struct twheel_list __user *user = arg;
+	struct tw_ctx *tw = file_wheel(file);
 	struct twheel_list list;
 	unsigned int done = 0;
 	void __user *rows;
@@ -169,12 +172,12 @@ static long list_ioctl(struct tw_ctx *tw, void __user *arg)
 	return done ? (long)done : err;
 }
 
-static long drain_ioctl(struct tw_ctx *tw, void __user *arg)
+static long drain_ioctl(struct file *file, void __user *arg)
 {
-	return arg ? -EINVAL : twheel_drain(tw);
+	return arg ? -EINVAL : twheel_drain(file_wheel(file));
 }
 
-static long advance_ioctl(struct tw_ctx *tw, void __user *arg)
+static long advance_ioctl(struct file *file, void __user *arg)
 {
 	struct twheel_advance advance;
 	int err = arg_copy_in(&advance, sizeof(advance), ADVANCE_SIZE_FIRST, arg);
@@ -183,7 +186,19 @@ static long advance_ioctl(struct tw_ctx *tw, void __user *arg)
 		return err;
 	if (advance.reserved)
 		return -EINVAL;
-	return twheel_clock_advance(tw, advance.to_ns);
+	return twheel_clock_advance(file_wheel(file), advance.to_ns);
+}
+
+static long reopen_ioctl(struct file *file, void __user *arg)
+{
+	struct twheel_reopen reopen;
+	int err = arg_copy_in(&reopen, sizeof(reopen), REOPEN_SIZE_FIRST, arg);
+
+	if (err)
+		return err;
+	if (reopen.reserved || (reopen.event_size && !event_size_is_valid(reopen.event_size)))
+		return -EINVAL;
+	return twheel_file_reopen(file, &reopen);
 }
 
 /* Vectors */
@@ -567,27 +582,27 @@ static const struct vector_op query_op = {
 	.step		= query_step,
 };
 
-static long arm_ioctl(struct tw_ctx *tw, void __user *arg)
+static long arm_ioctl(struct file *file, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &arm_op);
+	return vector_ioctl(file_wheel(file), arg, &arm_op);
 }
 
-static long rearm_ioctl(struct tw_ctx *tw, void __user *arg)
+static long rearm_ioctl(struct file *file, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &rearm_op);
+	return vector_ioctl(file_wheel(file), arg, &rearm_op);
 }
 
-static long cancel_ioctl(struct tw_ctx *tw, void __user *arg)
+static long cancel_ioctl(struct file *file, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &cancel_op);
+	return vector_ioctl(file_wheel(file), arg, &cancel_op);
 }
 
-static long query_ioctl(struct tw_ctx *tw, void __user *arg)
+static long query_ioctl(struct file *file, void __user *arg)
 {
-	return vector_ioctl(tw, arg, &query_op);
+	return vector_ioctl(file_wheel(file), arg, &query_op);
 }
 
-static long (* const twheel_ioctls[])(struct tw_ctx *tw, void __user *arg) = {
+static long (* const twheel_ioctls[])(struct file *file, void __user *arg) = {
 	[_IOC_NR(TWHEEL_IOC_INFO)]	= info_ioctl,
 	[_IOC_NR(TWHEEL_IOC_SETUP)]	= setup_ioctl,
 	[_IOC_NR(TWHEEL_IOC_ARM)]	= arm_ioctl,
@@ -597,24 +612,25 @@ static long (* const twheel_ioctls[])(struct tw_ctx *tw, void __user *arg) = {
 	[_IOC_NR(TWHEEL_IOC_LIST)]	= list_ioctl,
 	[_IOC_NR(TWHEEL_IOC_DRAIN)]	= drain_ioctl,
 	[_IOC_NR(TWHEEL_IOC_ADVANCE)]	= advance_ioctl,
+	[_IOC_NR(TWHEEL_IOC_REOPEN)]	= reopen_ioctl,
 };
 
 /* The commands that change nothing.  Any other needs a descriptor that is open for writing. */
 #define CHANGE_NOTHING	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)) | \
-			 BIT(_IOC_NR(TWHEEL_IOC_LIST)))
+			 BIT(_IOC_NR(TWHEEL_IOC_LIST)) | BIT(_IOC_NR(TWHEEL_IOC_REOPEN)))
 
 /*
- * Do an ioctl for a file that is open in @mode (FMODE_*).  Returns what the user gets; -ENOTTY if
- * @cmd is not known, -EBADF if @mode does not allow it.
+ * Do an ioctl.  Returns what the user gets; -ENOTTY if @cmd is not known, -EBADF if the mode of the
+ * file does not allow it.
  */
-long twheel_ioctl(struct tw_ctx *tw, fmode_t mode, unsigned int cmd, void __user *arg)
+long twheel_ioctl(struct file *file, unsigned int cmd, void __user *arg)
 {
 	unsigned int nr = _IOC_NR(cmd);
 
 	if (nr >= ARRAY_SIZE(twheel_ioctls) || cmd != _IO(TWHEEL_IOC_MAGIC, nr))
 		return -ENOTTY;
-	if (!(mode & FMODE_WRITE) && !(CHANGE_NOTHING & BIT(nr)))
+	if (!(file->f_mode & FMODE_WRITE) && !(CHANGE_NOTHING & BIT(nr)))
 		return -EBADF;
 	nr = array_index_nospec(nr, ARRAY_SIZE(twheel_ioctls));
-	return twheel_ioctls[nr](tw, arg);
+	return twheel_ioctls[nr](file, arg);
 }

@@ -133,7 +133,7 @@ static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
  */
 void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
-	struct tw_ctx *tw = file->private_data;
+	struct tw_ctx *tw = file_wheel(file);
 	const struct twheel_user *user = tw->memory.user;
 	struct twheel_info info = {};
 
@@ -155,7 +155,7 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	number_show(m, "levels:\t", info.levels);
 	number_show(m, "max_pending:\t", info.max_pending);
 	number_show(m, "setup_flags:\t", info.setup_flags);
-	number_show(m, "event_size:\t", info.event_size);
+	number_show(m, "event_size:\t", twheel_file(file)->event_size ?: info.event_size);
 	number_show(m, "slack_ns:\t", info.slack_ns);
 	number_show(m, "alarm_ns:\t", info.alarm_ns);
 	number_show(m, "max_late_ns:\t", info.max_late_ns);

@@ -57,8 +57,7 @@ static int setup_complete(struct twheel_setup *setup)
 		return -EINVAL;
 	if (setup->slack_ns > TWHEEL_SLACK_MAX_NS)
 		return -EINVAL;
-	if (setup->event_size < TWHEEL_EVENT_SIZE_MIN ||
-	    setup->event_size > TWHEEL_EVENT_SIZE_MAX || setup->event_size % sizeof(u64))
+	if (!event_size_is_valid(setup->event_size))
 		return -EINVAL;
 	if (!name_is_valid(setup->name))
 		return -EINVAL;

@@ -12,20 +12,17 @@
 #define _TWHEEL_H
 
 #include <linux/compiler_types.h>
+#include <linux/fs.h>
+#include <linux/twheel.h>
 #include <linux/types.h>
 
 struct address_space;
 struct attribute_group;
-struct file;
 struct iov_iter;
 struct page;
 struct poll_table_struct;
 struct seq_file;
 struct tw_ctx;
-struct twheel_arm;
-struct twheel_info;
-struct twheel_setup;
-struct twheel_status;
 
 /* The greatest number of elements that the device hands to the engine at a time. */
 #define TWHEEL_BATCH		32
@@ -38,6 +35,33 @@ struct twheel_status;
 
 /* The greatest number of elements in the vector of one call. */
 #define TWHEEL_MAX_VECTOR	65536
+
+/**
+ * struct twheel_file - the private_data of an open file
+ * @tw: its wheel, which may have several files; constant
+ * @event_size: how long each event of read() is, bytes; 0: as SETUP has it; constant
+ */
+struct twheel_file {
+	struct tw_ctx *tw;
+	u32 event_size;
+};
+
+static inline const struct twheel_file *twheel_file(const struct file *file)
+{
+	return file->private_data;
+}
+
+/* The wheel of an open file. */
+static inline struct tw_ctx *file_wheel(const struct file *file)
+{
+	return twheel_file(file)->tw;
+}
+
+static inline bool event_size_is_valid(u32 size)
+{
+	return size >= TWHEEL_EVENT_SIZE_MIN && size <= TWHEEL_EVENT_SIZE_MAX &&
+	       size % sizeof(u64) == 0;
+}
 
 /**
  * struct twheel_call - a call that does the elements of a vector; it belongs to its caller
@@ -103,9 +127,10 @@ __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_str
 #define STATUS_SIZE_FIRST	72
 #define LIST_SIZE_FIRST		40
 #define ADVANCE_SIZE_FIRST	16
+#define REOPEN_SIZE_FIRST	16
 
 /* twheel_ioctl.c */
-long twheel_ioctl(struct tw_ctx *tw, fmode_t mode, unsigned int cmd, void __user *arg);
+long twheel_ioctl(struct file *file, unsigned int cmd, void __user *arg);
 
 /* twheel_stat.c */
 extern const struct attribute_group *twheel_attribute_groups[];
@@ -114,6 +139,7 @@ void twheel_stat_exit(void);
 void twheel_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* twheel_chardev.c */
+int twheel_file_reopen(struct file *file, const struct twheel_reopen *reopen);
 int twheel_chardev_register(void);
 void twheel_chardev_unregister(void);
 

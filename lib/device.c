@@ -175,7 +175,9 @@ int _twheel_device_list(const struct twheel_device *d, uint64_t *cursor,
 
 int twheel_device_reopen(const struct twheel_device *d, int flags)
 {
-	return device_ioctl(d->fd, TWHEEL_IOC_REOPEN, (void *)(uintptr_t)flags);
+	struct twheel_reopen reopen = { .size = sizeof(reopen), .flags = (unsigned int)flags };
+
+	return device_ioctl(d->fd, TWHEEL_IOC_REOPEN, &reopen);
 }
 
 int twheel_device_drain(const struct twheel_device *d)

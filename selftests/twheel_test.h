@@ -344,11 +344,19 @@ static inline int tw_drain(int fd)
 }
 
 /* Open another descriptor of the same wheel; return it, or -errno. */
-static inline int tw_reopen(int fd, unsigned long flags)
+static inline int tw_reopen_as(int fd, __u32 flags, __u32 event_size)
 {
-	int ret = ioctl(fd, TWHEEL_IOC_REOPEN, flags);
+	struct twheel_reopen reopen = {
+		.size = sizeof(reopen), .flags = flags, .event_size = event_size,
+	};
+	int ret = ioctl(fd, TWHEEL_IOC_REOPEN, &reopen);
 
 	return ret < 0 ? -errno : ret;
+}
+
+static inline int tw_reopen(int fd, __u32 flags)
+{
+	return tw_reopen_as(fd, flags, 0);
 }
 
 /* One LIST call. Return the number of rows, or -errno. */

@@ -422,7 +422,7 @@ static inline const char *fi_callee_name(const char *callee)
 		{ "get_free_pages", "pages" },
 		{ "alloc_pages", "pages" },
 		{ "__alloc_pages", "pages" },
-		{ "anon_inode_getfile", "open file" },
+		{ "dentry_open", "open file" },
 		{ "_copy_from_user", "copy_from_user" },
 		{ "_copy_to_user", "copy_to_user" },
 		{ "_copy_to_iter", "copy_to_iter" },

@@ -131,8 +131,6 @@ static bool is_device(int dir, const char *name, dev_t device)
 	if (length < 0)
 		return false;
 	target[length] = '\0';
-	if (!strcmp(target, "anon_inode:[twheel]"))
-		return true;
 	return *target == '/' && !statx(dir, name, AT_STATX_DONT_SYNC, STATX_TYPE, &status) &&
 	       S_ISCHR(status.stx_mode) &&
 	       makedev(status.stx_rdev_major, status.stx_rdev_minor) == device;

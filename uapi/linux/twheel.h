@@ -54,7 +54,7 @@
  *   DRAIN have begun if a signal interrupts them.
  * - What changes the wheel needs a descriptor that is open for writing: SETUP, ARM, REARM,
  *   CANCEL, DRAIN, ADVANCE, write() and stores into the refresh table.  read() needs one that
- *   is open for reading.  INFO, QUERY, LIST and poll() need neither.  TWHEEL_IOC_REOPEN makes
+ *   is open for reading.  INFO, QUERY, LIST, REOPEN and poll() need neither.  TWHEEL_IOC_REOPEN makes
  *   one to be given to somebody who may only listen.
  */
 
@@ -235,13 +235,13 @@ struct twheel_setup {
 #define TWHEEL_FEATURE_SLACK	(1ULL << 3)
 /*
  * Each ioctl is a submission of io_uring as well: IORING_OP_URING_CMD with the ioctl's number in
- * cmd_op, and in the first 8 bytes of cmd its argument, which is a pointer except for DRAIN and
- * REOPEN.  The next 8 bytes must be 0.  The completion has the result of the ioctl, or minus an
+ * cmd_op, and in the first 8 bytes of cmd its argument, which is a pointer except for DRAIN.
+ * All other bytes of cmd and uring_cmd_flags must be 0 (EINVAL).  The completion has the result of the ioctl, or minus an
  * errno.  What the argument points to, and a vector that this leads to, must stay where they are
  * until then.
  *
- * ARM, REARM, CANCEL, QUERY, LIST, INFO and REOPEN are done in the call that submits; SETUP,
- * DRAIN and ADVANCE by a worker thread of io_uring.
+ * Whether the thread that submits does a submission, or a worker thread of io_uring, is not
+ * promised.
  */
 #define TWHEEL_FEATURE_URING_CMD	(1ULL << 4)
 
@@ -272,7 +272,7 @@ struct twheel_setup {
  *	parameter of that name, 16,777,216 (2^24) by default.  It may change at any
  *	time; a wheel that has been set up or armed keeps its max_pending.
  * @max_vector: the longest vector one call takes, entries
- * @event_size: how long each event of read() is, bytes
+ * @event_size: how long each event of read() is through this descriptor, bytes
  * @slack_ns: the wheel's slack in force
  * @features: TWHEEL_FEATURE_*
  * @refresh_size: the length for mmap(), bytes: enough for the word of each timeout
@@ -628,6 +628,33 @@ struct twheel_advance {
 	__aligned_u64 to_ns;
 };
 
+/**
+ * struct twheel_reopen - argument of TWHEEL_IOC_REOPEN
+ * @size: sizeof(struct twheel_reopen)
+ * @flags: as the flags of open(): O_RDONLY, O_WRONLY, O_RDWR or 3, which is for neither
+ *	reading nor writing, with O_NONBLOCK and O_CLOEXEC.  Those that say nothing of a
+ *	device that is there are ignored, as by open(): O_APPEND, O_ASYNC, O_DSYNC, O_LARGEFILE,
+ *	O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_SYNC and O_TRUNC.  So what F_GETFL of fcntl() returns
+ *	can be given here.  Any other bit is EINVAL.
+ * @event_size: how long each event of read() is through the new descriptor, bytes, as in
+ *	struct twheel_setup; 0: as SETUP has it.  INFO and fdinfo of that descriptor show it.
+ * @reserved: must be 0
+ *
+ * REOPEN returns a new descriptor of the same wheel, as if the wheel had been opened again.
+ * A mode that the descriptor itself does not have is EBADF, so whoever is given one that is
+ * open for reading only gets no other here.  Besides, REOPEN fails as open() of the device
+ * does, with EMFILE, ENFILE, ENOMEM and ENOSPC.  The wheel lives until the last of its
+ * descriptors is closed, whichever that is.
+ *
+ * Security modules see the new file as the device that the wheel was opened from.
+ */
+struct twheel_reopen {
+	__u32 size;
+	__u32 flags;
+	__u32 event_size;
+	__u32 reserved;
+};
+
 /*
  * Flags of struct twheel_event.  A program ignores those that it does not know: a flag that
  * changes what it has to do, or an event of another kind, will come only for timeouts whose
@@ -658,8 +685,8 @@ struct twheel_advance {
  *	flagged TWHEEL_EVENT_DRAINED
  * @flags: TWHEEL_EVENT_*
  *
- * An event is as long as SETUP's event_size says, and TWHEEL_EVENT_SIZE_MIN bytes
- * without that.  This structure may grow at its end.  When event_size is smaller
+ * An event is as long as the event_size of SETUP says, or that of REOPEN, and
+ * TWHEEL_EVENT_SIZE_MIN bytes without both.  This structure may grow at its end.  When event_size is smaller
  * than the structure that the kernel knows, an event is cut off there; when it is
  * larger, the kernel fills the rest with zeroes.
  *
@@ -916,14 +943,8 @@ struct twheel_setup_record {
  *	descriptor for a restart drops it then (systemd does, unless it was told
  *	FDPOLL=0).
  * @TWHEEL_IOC_ADVANCE: moves the virtual clock: struct twheel_advance
- * @TWHEEL_IOC_REOPEN: returns a new descriptor of the same wheel, with a mode and flags of
- *	its own, as if the wheel had been opened again.  Its argument is as the flags of
- *	open(): O_RDONLY, O_WRONLY, O_RDWR or 3, which is for neither reading nor writing,
- *	with O_NONBLOCK and O_CLOEXEC; any other bit is EINVAL.  A mode that the descriptor
- *	itself does not have is EBADF, so whoever is given one that is open for reading only
- *	gets no other here.  It also fails as open() does, with EMFILE, ENFILE and ENOMEM.
- *	The wheel lives until the last of its descriptors is closed, whichever that is.
- *	To open /proc/self/fd/N of the new one, which is no device file, says ENXIO.
+ * @TWHEEL_IOC_REOPEN: opens the wheel once more, with a mode and flags of its own: struct
+ *	twheel_reopen
  *
  * The command numbers carry no size: structures may grow, and the first field of
  * each says how large the caller's structure is.
