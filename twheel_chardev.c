@@ -109,28 +109,69 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 	return twheel_ioctl(file, cmd, (void __user *)arg);
 }
 
-/* Whether an ioctl may wait for other threads: it holds &twheel_control.mutex while it works. */
-static bool ioctl_waits(unsigned int cmd)
-{
-	return cmd == TWHEEL_IOC_SETUP || cmd == TWHEEL_IOC_DRAIN || cmd == TWHEEL_IOC_ADVANCE;
-}
+/*
+ * io_uring
+ *
+ * A submission is an ioctl.  The thread that submits should not sleep or work for long, as others
+ * may wait for the ring; a worker thread of io_uring may do both.
+ */
+
+/* The most elements, or rows of LIST, that the thread that submits does. */
+#define SUBMISSION_MAX	1024
 
 /*
- * An ioctl as a submission of io_uring.  The thread that submits does ARM, REARM, CANCEL, and those
- * that change nothing; a worker of io_uring does those that may wait for more than memory.  Before
- * the wheel has started, ARM and INFO may wait for these as well.
+ * Whether an ioctl may sleep, or takes long.  If its argument cannot be read, it fails at once.
+ * For ARM and REARM this is an estimate: others may take the places that are free now, and the
+ * first period, slack or key of a page takes memory.
  */
-static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+static bool submission_waits(struct file *file, unsigned int cmd, void __user *arg)
+{
+	const struct twheel_vector __user *vector = arg;
+	const struct twheel_info __user *info = arg;
+	const struct twheel_list __user *list = arg;
+	u32 nr;
+
+	switch (cmd) {
+	case TWHEEL_IOC_INFO:
+		return !get_user(nr, &info->flags) &&
+		       (nr & TWHEEL_INFO_WALK || !twheel_is_started(file_wheel(file)));
+	case TWHEEL_IOC_LIST:
+		return !get_user(nr, &list->nr) && nr > SUBMISSION_MAX;
+	case TWHEEL_IOC_ARM:
+		return !get_user(nr, &vector->nr) &&
+		       (nr > SUBMISSION_MAX || !twheel_has_places(file_wheel(file), nr));
+	case TWHEEL_IOC_REARM:
+	case TWHEEL_IOC_CANCEL:
+	case TWHEEL_IOC_QUERY:
+		return !get_user(nr, &vector->nr) && nr > SUBMISSION_MAX;
+	default:
+		return cmd == TWHEEL_IOC_SETUP || cmd == TWHEEL_IOC_DRAIN ||
+		       cmd == TWHEEL_IOC_ADVANCE || cmd == TWHEEL_IOC_REOPEN;
+	}
+}
+
+/* Whether a submission has only what an ioctl has.  The rest is 0, so that it can get a meaning. */
+static bool submission_is_plain(const struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	const u64 *words = uring_cmd_words(cmd);
-	u64 arg = READ_ONCE(words[0]);
+	unsigned int i, nr = uring_cmd_nr_words(issue_flags);
+
+	for (i = 1; i < nr; i++)
+		if (READ_ONCE(words[i]))
+			return false;
+	return !uring_cmd_user_flags(cmd);
+}
+
+static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	void __user *arg = u64_to_user_ptr(READ_ONCE(*uring_cmd_words(cmd)));
 	long result;
 
-	if (READ_ONCE(words[1]))
+	if (!submission_is_plain(cmd, issue_flags))
 		return -EINVAL;
-	if (issue_flags & IO_URING_F_NONBLOCK && ioctl_waits(cmd->cmd_op))
+	if (issue_flags & IO_URING_F_NONBLOCK && submission_waits(cmd->file, cmd->cmd_op, arg))
 		return -EAGAIN;
-	result = twheel_fop_ioctl(cmd->file, cmd->cmd_op, (unsigned long)u64_to_user_ptr(arg));
+	result = twheel_ioctl(cmd->file, cmd->cmd_op, arg);
 	/* A worker that is cancelled gets a signal; older kernels pass its result on unchanged. */
 	if (result == -ERESTARTSYS)
 		result = -EINTR;

@@ -22,6 +22,11 @@ unsigned int twheel_max_pending_limit = 16777216;
 
 static atomic64_t nr_opened;
 
+bool twheel_is_started(const struct tw_ctx *tw)
+{
+	return control_is_started(&tw->control);
+}
+
 /* Whether keys name timeouts.  Either answer may come while another thread sets the wheel up. */
 bool twheel_is_keyed(const struct tw_ctx *tw)
 {

@@ -239,6 +239,20 @@ unsigned int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 	return nr - left;
 }
 
+/* Whether @nr places are free in the pages that are there. */
+bool twheel_has_places(struct tw_ctx *tw, unsigned int nr)
+{
+	struct twheel_places *places = &tw->places;
+	bool has;
+
+	if (!control_is_started(&tw->control))
+		return false;
+	spin_lock(&places->lock);
+	has = (u64)places->nr_taken + nr <= (u64)places->nr_pages * PLACES_PER_PAGE;
+	spin_unlock(&places->lock);
+	return has;
+}
+
 /*
  * Take a free place in a keyed wheel, under the wheel's lock.  Return an ERR_PTR if that fails:
  * -EAGAIN at max_pending, -ENOMEM if a page has to be added.

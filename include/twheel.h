@@ -107,7 +107,9 @@ struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr);
 int twheel_drain(struct tw_ctx *tw);
 int twheel_clock_advance(struct tw_ctx *tw, u64 to_ns);
 
+bool twheel_is_started(const struct tw_ctx *tw);
 bool twheel_is_keyed(const struct tw_ctx *tw);
+bool twheel_has_places(struct tw_ctx *tw, unsigned int nr);
 unsigned int twheel_nr_events(struct tw_ctx *tw, u32 *size);
 bool twheel_is_drained(const struct tw_ctx *tw);
 void twheel_settle(struct tw_ctx *tw);

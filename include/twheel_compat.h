@@ -72,7 +72,7 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 #endif
 
 /*
- * Return the 16 bytes that a submission of io_uring has for its command.  Read each once: the
+ * Return the bytes that a submission of io_uring has for its command.  Read each word once: the
  * program may write there at any time.
  */
 static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
@@ -82,6 +82,18 @@ static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
 #else
 	return cmd->cmd;
 #endif
+}
+
+/* How many words these are: a submission has 64 bytes, or 128. */
+static inline unsigned int uring_cmd_nr_words(unsigned int issue_flags)
+{
+	return (issue_flags & IO_URING_F_SQE128 ? 80 : 16) / sizeof(u64);
+}
+
+/* The flags that the program has set; the highest two are io_uring's own. */
+static inline u32 uring_cmd_user_flags(const struct io_uring_cmd *cmd)
+{
+	return cmd->flags & ~(3U << 30);
 }
 
 /*

@@ -109,7 +109,7 @@ static inline void tw_make_good(const struct tw_command *command, __u64 id,
 	}
 }
 
-/* NULL for DRAIN and REOPEN, which take no pointer, and for an unknown command. */
+/* NULL for DRAIN and REOPEN, which have tests of their own, and for an unknown command. */
 static inline const struct tw_command *tw_find_command(unsigned long cmd)
 {
 	const struct tw_command *command = tw_commands;

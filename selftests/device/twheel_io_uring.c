@@ -17,6 +17,7 @@
 /* The number of IORING_OP_URING_CMD, and where its cmd is in a submission. */
 #define OP_URING_CMD		46
 #define CMD_OFFSET		48
+#define URING_CMD_FIXED		1
 
 #define EVENT_BYTES	((int)sizeof(struct twheel_event))
 #define RECORD_BYTES	((int)sizeof(struct twheel_record))
@@ -169,7 +170,10 @@ TEST_F(ring, a_submission_arms_moves_and_cancels)
 	struct twheel_vector arms = VECTOR_OF(arm, 2), moves = VECTOR_OF(arm, 1);
 	struct twheel_cancel cancel[1] = {};
 	struct twheel_vector cancels = VECTOR_OF(cancel, 1);
+	__u64 id;
 
+	/* There is memory for more. */
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ARM, &arms, 1);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
 	ASSERT_EQ(1, io_uring_cq_ready(&self->ring));
@@ -280,14 +284,117 @@ TEST_F(ring, a_command_is_done_in_the_call_that_submits_unless_it_may_wait)
 		ASSERT_NO_WORKER();
 		close(fd);
 	}
-	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_REOPEN, (void *)(long)O_RDONLY, 1);
+}
+
+/* A worker opens the file: that may sleep. */
+TEST_F(ring, a_submission_opens_the_wheel_once_more)
+{
+	struct twheel_reopen reopen = { .size = sizeof(reopen), .flags = O_RDONLY };
+	__u64 whose;
+	int again;
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_REOPEN, &reopen, 1);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
-	ASSERT_EQ(1, io_uring_cq_ready(&self->ring));
 	again = next_result(&self->ring, TW_PATIENCE_MS, &whose, NULL);
 	ASSERT_LE(0, again);
 	EXPECT_EQ(O_RDONLY, fcntl(again, F_GETFL) & O_ACCMODE);
 	close(again);
-	ASSERT_NO_WORKER();
+}
+
+/* So that these can get a meaning: registered buffers are one of them. */
+TEST_F(ring, a_flag_of_the_submission_says_einval)
+{
+	struct twheel_info info = { .size = sizeof(info) };
+	struct iovec buffer = { &info, sizeof(info) };
+	struct io_uring_sqe *sqe;
+
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &buffer, 1));
+	sqe = put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO, &info, 1);
+	sqe->rw_flags = URING_CMD_FIXED;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EINVAL, 1);
+	sqe = put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO, &info, 2);
+	sqe->rw_flags = 1U << 20;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, -EINVAL, 2);
+	EXPECT_EQ(0, info.tick_ns);
+}
+
+/* In a submission of 128 bytes, cmd has 80. */
+TEST_F(ring, all_bytes_behind_the_argument_must_be_0)
+{
+	struct twheel_info info = { .size = sizeof(info) };
+	struct io_uring_sqe *sqe;
+	struct io_uring ring;
+	int i, flags;
+
+	ASSERT_EQ(0, io_uring_queue_init(8, &ring, IORING_SETUP_SQE128));
+	for (i = 8; i < 80; i++) {
+		flags = i % 2 ? IOSQE_ASYNC : 0;
+		sqe = put_ioctl(&ring, self->fd, TWHEEL_IOC_INFO, &info, i);
+		memset((char *)sqe + 64, 0, 64);
+		((char *)sqe)[CMD_OFFSET + i] = 1;
+		sqe->flags |= flags;
+		ASSERT_EQ(1, io_uring_submit(&ring));
+		EXPECT_RESULT(&ring, -EINVAL, i);
+	}
+	sqe = put_ioctl(&ring, self->fd, TWHEEL_IOC_INFO, &info, 1);
+	memset((char *)sqe + 64, 0, 64);
+	ASSERT_EQ(1, io_uring_submit(&ring));
+	EXPECT_RESULT(&ring, 0, 1);
+	EXPECT_EQ(TW_MS, info.tick_ns);
+	io_uring_queue_exit(&ring);
+}
+
+/* The thread that submits does not allocate, and it does not work for milliseconds. */
+TEST_F(ring, a_worker_does_what_allocates)
+{
+	struct twheel_arm arm[1] = { { .expires_ns = TW_MS } };
+	struct twheel_vector arms = VECTOR_OF(arm, 1);
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ARM, &arms, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 1, 1);
+	EXPECT_LT(0, nr_workers());
+	EXPECT_EQ(TWHEEL_CREATED, arm[0].result);
+}
+
+TEST_F(ring, a_worker_does_a_walk)
+{
+	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_WALK };
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_INFO, &info, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	EXPECT_LT(0, nr_workers());
+	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
+}
+
+TEST_F(ring, a_worker_does_a_long_vector)
+{
+	static struct twheel_cancel cancel[65536];
+	struct twheel_vector cancels = VECTOR_OF(cancel, ARRAY_SIZE(cancel));
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_CANCEL, &cancels, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	EXPECT_LT(0, nr_workers());
+	EXPECT_EQ(ARRAY_SIZE(cancel), cancels.nr_done);
+	EXPECT_EQ(-ENOENT, cancel[65535].result);
+}
+
+TEST_F(ring, a_worker_does_a_long_list)
+{
+	static struct twheel_status status[2000];
+	struct twheel_list list = {
+		.size = sizeof(list), .entry_size = sizeof(status[0]), .nr = ARRAY_SIZE(status),
+		.entries = (uintptr_t)status,
+	};
+
+	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_LIST, &list, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_RESULT(&self->ring, 0, 1);
+	EXPECT_LT(0, nr_workers());
 }
 
 TEST_F(ring, a_worker_does_a_setup)
@@ -723,6 +830,7 @@ TEST_F(ring, no_command_changes_a_wheel_by_a_descriptor_for_reading)
 	struct iovec iov = { &record, sizeof(record) };
 	union tw_argument argument;
 	union tw_element element;
+	struct twheel_reopen reopen = { .size = sizeof(reopen), .flags = O_RDWR };
 	struct tw_snapshot before;
 	struct io_uring_sqe *sqe;
 	int owner, fd, nr, flags, pipes[2];
@@ -739,7 +847,7 @@ TEST_F(ring, no_command_changes_a_wheel_by_a_descriptor_for_reading)
 			const struct tw_command *command = tw_find_command(cmd);
 			bool reopens = cmd == TWHEEL_IOC_REOPEN;
 			const void *arg = command ? (void *)&argument :
-					  reopens ? (void *)(long)O_RDWR : NULL;
+					  reopens ? (void *)&reopen : NULL;
 
 			if (command)
 				tw_make_good(command, pending, &argument, &element);

@@ -84,17 +84,167 @@ TEST_F(reopen, reopen_gives_flags_that_others_do_not_change)
 	EXPECT_EQ(0, fcntl(self->again, F_GETFL) & O_NONBLOCK);
 }
 
+/* As the kernel has them: glibc's O_LARGEFILE is 0 in a 64-bit program. */
+#define IGNORED	(O_APPEND | O_ASYNC | O_DSYNC | 0100000 | O_NOATIME | O_NOCTTY | O_NOFOLLOW | \
+		 O_SYNC | O_TRUNC)
+
 TEST_F(reopen, reopen_with_an_unknown_flag_says_einval)
 {
-	const unsigned long known = O_ACCMODE | O_NONBLOCK | O_CLOEXEC;
+	const __u32 known = O_ACCMODE | O_NONBLOCK | O_CLOEXEC | IGNORED;
 	unsigned int bit;
 
-	for (bit = 0; bit < 8 * sizeof(known); bit++) {
+	for (bit = 0; bit < 32; bit++) {
 		if (known >> bit & 1)
 			continue;
-		EXPECT_EQ(-EINVAL, tw_reopen(self->fd, O_RDWR | 1UL << bit))
+		EXPECT_EQ(-EINVAL, tw_reopen(self->fd, O_RDWR | 1U << bit))
 			TH_LOG("bit %u", bit);
 	}
+	EXPECT_EQ(self->base + 2, tw_wheels_open());
+}
+
+TEST_F(reopen, reopen_ignores_what_open_of_a_device_ignores)
+{
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC | IGNORED), again, flags;
+
+	ASSERT_LE(0, fd);
+	close(fd);
+	again = tw_reopen(self->fd, O_RDONLY | O_CLOEXEC | IGNORED);
+	ASSERT_LE(0, again);
+	flags = fcntl(again, F_GETFL);
+	EXPECT_EQ(O_RDONLY, flags & O_ACCMODE);
+	EXPECT_EQ(0, flags & (O_APPEND | O_ASYNC | O_DSYNC | O_TRUNC | O_NONBLOCK));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(again, F_GETFD));
+	close(again);
+}
+
+TEST(reopen_takes_what_f_getfl_returns)
+{
+	const int flags[] = {
+		O_RDWR, O_RDONLY | O_NONBLOCK, O_WRONLY | O_APPEND, O_RDWR | O_SYNC | O_CLOEXEC,
+		O_RDWR | O_NOATIME | O_NOFOLLOW | O_NOCTTY | O_TRUNC,
+	};
+	int i, fd, again;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		fd = open(TW_DEVICE, flags[i]);
+		ASSERT_LE(0, fd);
+		again = tw_reopen(fd, fcntl(fd, F_GETFL));
+		ASSERT_LE(0, again)
+			TH_LOG("flags %#o", flags[i]);
+		EXPECT_EQ(flags[i] & (O_ACCMODE | O_NONBLOCK),
+			  fcntl(again, F_GETFL) & (O_ACCMODE | O_NONBLOCK));
+		close(again);
+		close(fd);
+	}
+}
+
+/* ---- the argument -------------------------------------------------------- */
+
+/* A successor gets the descriptor, and not the program that chose the size. */
+TEST_F(reopen, each_descriptor_has_its_own_size_of_events)
+{
+	struct {
+		struct twheel_event event;
+		__u64 rest[3];
+	} event[2];
+	struct twheel_info info;
+	__u64 ids[3];
+	int i, fd;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	ASSERT_EQ(TWHEEL_EVENT_SIZE_MIN, info.event_size);
+	fd = tw_reopen_as(self->fd, O_RDWR | O_NONBLOCK, sizeof(event[0]));
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_info(fd, &info));
+	EXPECT_EQ(sizeof(event[0]), info.event_size);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(TWHEEL_EVENT_SIZE_MIN, info.event_size);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &ids[i]));
+	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	EXPECT_EQ(-1, read(fd, event, sizeof(event[0]) - 1));
+	EXPECT_EQ(EINVAL, errno);
+	memset(event, TW_POISON, sizeof(event));
+	ASSERT_EQ(sizeof(event), read(fd, event, sizeof(event)));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(ids[i], event[i].event.id);
+		EXPECT_EQ(0, event[i].rest[0] | event[i].rest[1] | event[i].rest[2]);
+	}
+	ASSERT_EQ(sizeof(event[0].event), read(self->again, event, sizeof(event)));
+	EXPECT_EQ(ids[2], event[0].event.id);
+	close(fd);
+}
+
+TEST_F(reopen, fdinfo_shows_the_size_of_events_of_its_descriptor)
+{
+	int fd = tw_reopen_as(self->fd, O_RDONLY, 128);
+	char path[64], line[128];
+	bool found = false;
+	FILE *file;
+
+	ASSERT_LE(0, fd);
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	ASSERT_NE(NULL, file);
+	while (fgets(line, sizeof(line), file))
+		found |= !strcmp(line, "event_size:\t128\n");
+	fclose(file);
+	EXPECT_TRUE(found);
+	close(fd);
+}
+
+TEST_F(reopen, event_size_of_0_is_that_of_setup)
+{
+	struct twheel_setup setup = {
+		.size = sizeof(setup), .clock = TWHEEL_CLOCK_VIRTUAL, .event_size = 56,
+	};
+	int fd = open(TW_DEVICE, O_RDWR | O_CLOEXEC), again, third;
+	struct twheel_info info;
+
+	ASSERT_LE(0, fd);
+	again = tw_reopen_as(fd, O_RDWR, 64);
+	ASSERT_LE(0, again);
+	third = tw_reopen(again, O_RDWR);
+	ASSERT_LE(0, third);
+	ASSERT_EQ(0, tw_ioctl(fd, TWHEEL_IOC_SETUP, &setup));
+	ASSERT_EQ(0, tw_info(again, &info));
+	EXPECT_EQ(64, info.event_size);
+	ASSERT_EQ(0, tw_info(third, &info));
+	EXPECT_EQ(56, info.event_size);
+	close(third);
+	close(again);
+	close(fd);
+}
+
+TEST_F(reopen, a_bad_argument_of_reopen_is_refused)
+{
+	static const __u32 sizes[] = { 1, 8, 32, 36, 44, 4104, ~0U };
+	struct {
+		struct twheel_reopen reopen;
+		__u64 rest[(TWHEEL_SIZE_MAX + 8 - sizeof(struct twheel_reopen)) / 8];
+	} large = { .reopen = { .flags = O_RDWR } };
+	struct twheel_reopen *reopen = &large.reopen;
+	int i, fd;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		EXPECT_EQ(-EINVAL, tw_reopen_as(self->fd, O_RDWR, sizes[i]))
+			TH_LOG("event_size %u", sizes[i]);
+	reopen->size = sizeof(*reopen);
+	reopen->reserved = 1;
+	EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, reopen));
+	reopen->reserved = 0;
+	reopen->size = sizeof(*reopen) - 1;
+	EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, reopen));
+	reopen->size = TWHEEL_SIZE_MAX + 1;
+	EXPECT_EQ(-E2BIG, tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, reopen));
+	reopen->size = TWHEEL_SIZE_MAX;
+	fd = tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, reopen);
+	EXPECT_LE(0, fd);
+	close(fd);
+	large.rest[0] = 1;
+	EXPECT_EQ(-E2BIG, tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, reopen));
+	EXPECT_EQ(-EFAULT, tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, NULL));
+	EXPECT_EQ(-EFAULT, tw_ioctl(self->fd, TWHEEL_IOC_REOPEN, (void *)(long)O_RDWR));
 	EXPECT_EQ(self->base + 2, tw_wheels_open());
 }
 
@@ -184,14 +334,26 @@ TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 	close(file);
 }
 
-/* An open of /proc/self/fd would give another wheel, too. */
-TEST_F(reopen, reopen_gives_a_descriptor_that_proc_self_fd_does_not_open)
+/* Security modules go by the inode, and so does whoever looks for a device in /proc. */
+TEST_F(reopen, reopen_gives_a_file_of_the_device)
 {
-	char path[32];
+	char path[32], link[64] = {};
+	struct stat was, is;
+	int fd;
 
+	ASSERT_EQ(0, fstat(self->fd, &was));
+	ASSERT_EQ(0, fstat(self->again, &is));
+	EXPECT_TRUE(S_ISCHR(is.st_mode));
+	EXPECT_EQ(was.st_rdev, is.st_rdev);
+	EXPECT_EQ(was.st_ino, is.st_ino);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", self->again);
-	EXPECT_EQ(-1, open(path, O_RDWR | O_CLOEXEC));
-	EXPECT_EQ(ENXIO, errno);
+	ASSERT_LT(0, readlink(path, link, sizeof(link) - 1));
+	EXPECT_STREQ(TW_DEVICE, link);
+	/* As of any other descriptor, open() of this makes a new wheel. */
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(self->base + 3, tw_wheels_open());
+	close(fd);
 }
 
 /* ---- the last close ------------------------------------------------------ */
@@ -295,6 +457,10 @@ TEST(a_wheel_keeps_the_file_system_of_its_device)
 	EXPECT_EQ(-1, umount(folder));
 	EXPECT_EQ(EBUSY, errno);
 	EXPECT_EQ(0, umount2(folder, MNT_DETACH));
+	fd = tw_reopen(again, O_RDWR);
+	ASSERT_LE(0, fd);
+	close(again);
+	again = fd;
 	ASSERT_EQ(0, tw_arm_in(again, TW_HOUR, &id));
 	table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0);
 	ASSERT_NE(MAP_FAILED, (void *)table);
