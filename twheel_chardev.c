@@ -470,7 +470,13 @@ static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
 
 static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 {
-	return twheel_poll(file_wheel(file), file, wait);
+	__poll_t events = twheel_poll(file_wheel(file), file, wait);
+
+	if (!(file->f_mode & FMODE_READ))
+		events &= ~(EPOLLIN | EPOLLRDNORM);
+	if (!(file->f_mode & FMODE_WRITE))
+		events &= ~(EPOLLOUT | EPOLLWRNORM);
+	return events;
 }
 
 /* mmap: the refresh table */
