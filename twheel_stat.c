@@ -94,15 +94,8 @@ static const char * const clock_names[] = {
 	"monotonic", "boottime", "realtime", "tai", "virtual",
 };
 
-static const char *state_name(const struct tw_ctx *tw)
-{
-	/* The last state first: a wheel goes from each to those above it only. */
-	if (twheel_is_drained(tw))
-		return "drained";
-	if (READ_ONCE(tw->control.draining))
-		return "draining";
-	return control_is_started(&tw->control) ? "running" : "new";
-}
+/* By enum twheel_wheel_state. */
+static const char * const state_names[] = { "new", "running", "draining", "drained" };
 
 /* The kthread, which lives as long as the module, is chosen when the wheel starts. */
 static const char *kthread_name(const struct tw_ctx *tw)
@@ -143,22 +136,22 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	number_show(m, "wheel:\t", tw->control.nr);
 	/* Without a name there is nothing behind the tab: "none" may be the name of a wheel. */
 	seq_printf(m, "name:\t%s\n", info.name);
-	seq_printf(m, "state:\t%s\n", state_name(tw));
+	seq_printf(m, "state:\t%s\n", state_names[info.state]);
 	seq_printf(m, "kthread:\t%s\n", kthread_name(tw));
 	number_show(m, "uid:\t", from_kuid_munged(seq_user_ns(m), user_uid(user)));
 	number_show(m, "userns:\t", user->ns->ns.inum);
 	number_show(m, "bytes:\t", atomic_long_read(&tw->memory.charged));
 	seq_printf(m, "clock:\t%s\n", clock_names[info.clock - TWHEEL_CLOCK_MONOTONIC]);
+	seq_printf(m, "clock_offset_ns:\t%lld\n", tw->clock.offset_ns);
 	number_show(m, "now_ns:\t", info.now_ns);
 	number_show(m, "tick_ns:\t", info.tick_ns);
 	number_show(m, "slots:\t", info.slots);
-	number_show(m, "levels:\t", info.levels);
+	number_show(m, "levels:\t", tw->wheel.nr_levels);
 	number_show(m, "max_pending:\t", info.max_pending);
 	number_show(m, "setup_flags:\t", info.setup_flags);
 	number_show(m, "event_size:\t", twheel_file(file)->event_size ?: info.event_size);
 	number_show(m, "slack_ns:\t", info.slack_ns);
 	number_show(m, "alarm_ns:\t", info.alarm_ns);
-	number_show(m, "max_late_ns:\t", info.max_late_ns);
 	number_show(m, "late:\t", info.late);
 	number_show(m, "last_late_ns:\t", info.last_late_ns);
 	number_show(m, "last_late_at_ns:\t", info.last_late_at_ns);

@@ -22,6 +22,16 @@ unsigned int twheel_max_pending_limit = 16777216;
 
 static atomic64_t nr_opened;
 
+/* The last state first: a wheel goes from each to those above it only. */
+enum twheel_wheel_state twheel_state(const struct tw_ctx *tw)
+{
+	if (twheel_is_drained(tw))
+		return TWHEEL_WHEEL_DRAINED;
+	if (READ_ONCE(tw->control.draining))
+		return TWHEEL_WHEEL_DRAINING;
+	return twheel_is_started(tw) ? TWHEEL_WHEEL_RUNNING : TWHEEL_WHEEL_NEW;
+}
+
 bool twheel_is_started(const struct tw_ctx *tw)
 {
 	return control_is_started(&tw->control);

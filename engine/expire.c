@@ -49,17 +49,16 @@ void twheel_expire_overdue(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_
 }
 
 /*
- * Note the lateness of @nr timeouts (G2), the earliest of which had this deadline.  Returns how
- * long ago the edge was at which they were due.
+ * Note the lateness of @nr timeouts (G2).  Returns how long ago the edge was at which they were
+ * due.
  */
-static u64 lateness_note(struct tw_ctx *tw, u64 now_ns, u64 earliest_ns, unsigned int nr)
+static u64 lateness_note(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 	__must_hold(&tw->lock)
 {
 	struct twheel_events *events = &tw->events;
 	u64 late_ns = now_ns - min(edge_after_ns(&tw->clock, tw->wheel.base_ns), now_ns);
 	unsigned int ticks = 0;
 
-	events->max_late_ns = max(events->max_late_ns, now_ns - min(earliest_ns, now_ns));
 	if (unlikely(late_ns >= tw->clock.tick_ns))
 		ticks = min(fls64(div64_u64(late_ns, tw->clock.tick_ns)), TWHEEL_LATE_TICKS - 1);
 	events->late_ticks[ticks] += nr;
@@ -93,7 +92,7 @@ static noinline void expire_slow(struct tw_ctx *tw, struct twheel_timeout *t, u6
 	}
 	if (timeout_is_periodic(t))
 		until_ns = slack_edge_ns(&tw->clock, timeout_extra(t)->flags, now_ns);
-	late_ns = lateness_note(tw, now_ns, timeout_known_ns(t), 1);
+	late_ns = lateness_note(tw, now_ns, 1);
 	timeout_expire(tw, t, now_ns, until_ns, late_ns);
 }
 
@@ -116,7 +115,6 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 	struct twheel_wheel *w = &tw->wheel;
 	struct twheel_link *link = w->coming, *first, *last = NULL, *next;
 	unsigned int nr_looked, nr_due = 0;
-	u64 earliest_ns = now_ns;
 
 	for (nr_looked = 0; nr_looked < nr && link != &w->end; nr_looked++, link = next) {
 		struct twheel_timeout *t = link_timeout(link);
@@ -133,11 +131,9 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 			}
 			if (!slack_is_over(tw, t, by_ns))
 				break;
-			deadline_ns = timeout_known_ns(t);
 		}
 		last = link;
 		timeout_become_event(t, now_ns);
-		earliest_ns = min(earliest_ns, deadline_ns);
 		nr_due++;
 	}
 	if (!nr_due)
@@ -147,7 +143,7 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 	link->pprev = &w->coming;
 	events_append(&tw->events, first, last, nr_due);
 	tw->events.expirations += nr_due;
-	lateness_note(tw, now_ns, earliest_ns, nr_due);
+	lateness_note(tw, now_ns, nr_due);
 	return nr_looked;
 }
 

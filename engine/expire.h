@@ -25,7 +25,6 @@ struct tw_ctx;
  * @revoked: timeouts that CANCEL has ended while they had an event
  * @drained: drained events that were read
  * @rearmed: how often a timeout was given a new schedule
- * @max_late_ns: greatest lateness
  * @late: late timeouts
  * @last_late_ns: lateness of the last of them
  * @last_late_at_ns: when it expired
@@ -46,7 +45,6 @@ struct twheel_events {
 	u64 revoked;
 	u64 drained;
 	u64 rearmed;
-	u64 max_late_ns;
 	u64 late;
 	u64 last_late_ns;
 	u64 last_late_at_ns;

@@ -35,6 +35,9 @@ static bool status_count_periods(struct tw_ctx *tw, const struct twheel_timeout 
 	status->count = periods_count(status->count, nr);
 	if (status->repeats_left)
 		status->repeats_left -= nr;
+	status->fired_ns = nr ? period_fired_ns(&tw->clock, timeout_extra(t)->flags,
+						status->deadline_ns + nr * status->interval_ns) :
+				t->fired_ns & ~FIRED_DRAINED;
 	status->deadline_ns += (nr + waits) * status->interval_ns;
 	return waits;
 }
@@ -75,6 +78,7 @@ static void timeout_status(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_
 		.deliveries	= 0,
 		.slack_ticks	= 0,
 		.reserved	= 0,
+		.fired_ns	= 0,
 	};
 	if (timeout_has_extra(t))
 		status_add_extra(t, status);
@@ -230,8 +234,8 @@ static int info_configuration(struct tw_ctx *tw, struct twheel_info *info)
 		twheel_set_defaults(tw);
 	info->clock = tw->clock.kind;
 	info->tick_ns = tw->clock.tick_ns;
+	info->state = twheel_state(tw);
 	info->slots = tw->control.slots;
-	info->levels = tw->wheel.nr_levels;
 	info->max_pending = tw->places.max_pending;
 	info->setup_flags = tw->control.setup_flags;
 	info->event_size = tw->control.event_size;
@@ -253,7 +257,6 @@ static void info_counters(struct tw_ctx *tw, struct twheel_info *info) __must_ho
 	const struct twheel_events *events = &tw->events;
 	unsigned int i;
 
-	info->max_late_ns = events->max_late_ns;
 	info->late = events->late;
 	info->last_late_ns = events->last_late_ns;
 	info->last_late_at_ns = events->last_late_at_ns;
@@ -291,9 +294,7 @@ int twheel_get_info(struct tw_ctx *tw, struct twheel_info *info)
 	*info = (struct twheel_info){
 		.size		= sizeof(*info),
 		.flags		= info->flags,
-		.features	= TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED |
-				  TWHEEL_FEATURE_WRITE | TWHEEL_FEATURE_SLACK |
-				  (IS_ENABLED(CONFIG_IO_URING) ? TWHEEL_FEATURE_URING_CMD : 0),
+		.features	= IS_ENABLED(CONFIG_IO_URING) ? TWHEEL_FEATURE_URING_CMD : 0,
 	};
 	info->max_pending_limit = READ_ONCE(twheel_max_pending_limit);
 	info->max_vector = TWHEEL_MAX_VECTOR;

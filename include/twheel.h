@@ -107,6 +107,7 @@ struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr);
 int twheel_drain(struct tw_ctx *tw);
 int twheel_clock_advance(struct tw_ctx *tw, u64 to_ns);
 
+enum twheel_wheel_state twheel_state(const struct tw_ctx *tw);
 bool twheel_is_started(const struct tw_ctx *tw);
 bool twheel_is_keyed(const struct tw_ctx *tw);
 bool twheel_has_places(struct tw_ctx *tw, unsigned int nr);
@@ -122,11 +123,11 @@ __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_str
  * here; only the assertion in twheel_ioctl.c gets the new one.
  */
 #define SETUP_SIZE_FIRST	56
-#define INFO_SIZE_FIRST		504
+#define INFO_SIZE_FIRST		496
 #define VECTOR_SIZE_FIRST	32
 #define ARM_SIZE_FIRST		56
 #define CANCEL_SIZE_FIRST	16
-#define STATUS_SIZE_FIRST	72
+#define STATUS_SIZE_FIRST	80
 #define LIST_SIZE_FIRST		40
 #define ADVANCE_SIZE_FIRST	16
 #define REOPEN_SIZE_FIRST	16

@@ -26,10 +26,10 @@
  * The functions that are not inline go by the sizes that these have here.  If one grows, the
  * present symbols have to keep the old size, for programs that have the old structure.
  */
-static_assert(sizeof(struct twheel_info) == 504, "info");
+static_assert(sizeof(struct twheel_info) == 496, "info");
 static_assert(sizeof(struct twheel_arm) == 56, "arm");
 static_assert(sizeof(struct twheel_cancel) == 16, "cancel");
-static_assert(sizeof(struct twheel_status) == 72, "status");
+static_assert(sizeof(struct twheel_status) == 80, "status");
 static_assert(sizeof(struct twheel_event) == 40, "event");
 
 /* Events in one read. */
@@ -66,7 +66,7 @@ static int device_learn(struct twheel_device *d, const struct twheel_setup *setu
 	told = twheel_device_info(d, &d->info, 0);
 	if (told < 0)
 		return told;
-	if (ret == -EBADF && !d->info.levels)
+	if (ret == -EBADF && d->info.state == TWHEEL_WHEEL_NEW)
 		return ret;
 	/* Another driver may have commands of these numbers. */
 	if (!d->info.max_vector || d->info.event_size < TWHEEL_EVENT_SIZE_MIN ||
@@ -407,7 +407,7 @@ int twheel_device_map(struct twheel_device *d, twheel_word_t **table, uint32_t *
 	twheel_word_t *known = __atomic_load_n(&d->table, __ATOMIC_ACQUIRE);
 	void *mapped;
 
-	if (!_TWHEEL_ATOMIC_WORDS || !(d->info.features & TWHEEL_FEATURE_REFRESH))
+	if (!_TWHEEL_ATOMIC_WORDS)
 		return -EOPNOTSUPP;
 	if (d->info.refresh_size > SIZE_MAX)
 		return -ENOMEM;

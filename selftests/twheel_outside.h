@@ -109,6 +109,25 @@ static inline int tw_wait_kthreads_quiet(void)
 	return TW_WAIT_FOR(tw_kthreads_are_quiet(), 0) ? 0 : -ETIMEDOUT;
 }
 
+/* The number that fdinfo shows of a key; -1 if there is none. */
+static inline long long tw_fdinfo_number(int fd, const char *key)
+{
+	size_t length = strlen(key);
+	char path[64], line[512];
+	long long number = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, length) && line[length] == ':')
+			number = strtoll(line + length + 1, NULL, 10);
+	fclose(file);
+	return number;
+}
+
 /* The name of the kernel thread that serves a wheel, from its fdinfo. */
 static inline void tw_kthread_name(int fd, char name[64])
 {

@@ -399,7 +399,7 @@ TEST_F(no_setup, wheel_that_is_just_armed_is_monotonic_with_the_defaults)
 	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
 	EXPECT_EQ(TW_MS, info.tick_ns);
 	EXPECT_EQ(0, info.setup_flags);
-	EXPECT_LT(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_RUNNING, info.state);
 	EXPECT_LE(TWHEEL_SLOTS_MIN, info.slots);
 	EXPECT_LT(0, info.max_pending);
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));

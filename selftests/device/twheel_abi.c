@@ -60,14 +60,14 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 504);
+	SIZE(twheel_info, 496);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
 	FIELD(twheel_info, setup_flags, 12, 4);
 	FIELD(twheel_info, tick_ns, 16, 8);
 	FIELD(twheel_info, slots, 24, 4);
-	FIELD(twheel_info, levels, 28, 4);
+	FIELD(twheel_info, state, 28, 4);
 	FIELD(twheel_info, max_pending, 32, 4);
 	FIELD(twheel_info, max_pending_limit, 36, 4);
 	FIELD(twheel_info, max_vector, 40, 4);
@@ -79,25 +79,24 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, reserved, 76, 4);
 	FIELD(twheel_info, now_ns, 80, 8);
 	FIELD(twheel_info, next_expiry_ns, 88, 8);
-	FIELD(twheel_info, max_late_ns, 96, 8);
-	FIELD(twheel_info, armed, 104, 8);
-	FIELD(twheel_info, pending, 112, 8);
-	FIELD(twheel_info, unread, 120, 8);
-	FIELD(twheel_info, live, 128, 8);
-	FIELD(twheel_info, expirations, 136, 8);
-	FIELD(twheel_info, delivered, 144, 8);
-	FIELD(twheel_info, completed, 152, 8);
-	FIELD(twheel_info, cancelled, 160, 8);
-	FIELD(twheel_info, revoked, 168, 8);
-	FIELD(twheel_info, drained, 176, 8);
-	FIELD(twheel_info, rearmed, 184, 8);
-	FIELD(twheel_info, changes, 192, 8);
-	FIELD(twheel_info, late, 200, 8);
-	FIELD(twheel_info, last_late_ns, 208, 8);
-	FIELD(twheel_info, last_late_at_ns, 216, 8);
-	FIELD(twheel_info, late_ticks, 224, 256);
-	FIELD(twheel_info, alarm_ns, 480, 8);
-	FIELD(twheel_info, name, 488, 16);
+	FIELD(twheel_info, armed, 96, 8);
+	FIELD(twheel_info, pending, 104, 8);
+	FIELD(twheel_info, unread, 112, 8);
+	FIELD(twheel_info, live, 120, 8);
+	FIELD(twheel_info, expirations, 128, 8);
+	FIELD(twheel_info, delivered, 136, 8);
+	FIELD(twheel_info, completed, 144, 8);
+	FIELD(twheel_info, cancelled, 152, 8);
+	FIELD(twheel_info, revoked, 160, 8);
+	FIELD(twheel_info, drained, 168, 8);
+	FIELD(twheel_info, rearmed, 176, 8);
+	FIELD(twheel_info, changes, 184, 8);
+	FIELD(twheel_info, late, 192, 8);
+	FIELD(twheel_info, last_late_ns, 200, 8);
+	FIELD(twheel_info, last_late_at_ns, 208, 8);
+	FIELD(twheel_info, late_ticks, 216, 256);
+	FIELD(twheel_info, alarm_ns, 472, 8);
+	FIELD(twheel_info, name, 480, 16);
 }
 
 TEST(vector_has_its_layout)
@@ -136,7 +135,7 @@ TEST(cancel_has_its_layout)
 
 TEST(status_has_its_layout)
 {
-	SIZE(twheel_status, 72);
+	SIZE(twheel_status, 80);
 	FIELD(twheel_status, id, 0, 8);
 	FIELD(twheel_status, result, 8, 4);
 	FIELD(twheel_status, state, 12, 4);
@@ -150,6 +149,7 @@ TEST(status_has_its_layout)
 	FIELD(twheel_status, deliveries, 60, 4);
 	FIELD(twheel_status, slack_ticks, 64, 4);
 	FIELD(twheel_status, reserved, 68, 4);
+	FIELD(twheel_status, fired_ns, 72, 8);
 }
 
 TEST(list_has_its_layout)
@@ -195,6 +195,15 @@ TEST(advance_has_its_layout)
 	FIELD(twheel_advance, size, 0, 4);
 	FIELD(twheel_advance, reserved, 4, 4);
 	FIELD(twheel_advance, to_ns, 8, 8);
+}
+
+TEST(reopen_has_its_layout)
+{
+	SIZE(twheel_reopen, 16);
+	FIELD(twheel_reopen, size, 0, 4);
+	FIELD(twheel_reopen, flags, 4, 4);
+	FIELD(twheel_reopen, event_size, 8, 4);
+	FIELD(twheel_reopen, reserved, 12, 4);
 }
 
 TEST(event_has_its_layout)
@@ -247,11 +256,11 @@ TEST(constants_have_their_numbers)
 	NUMBER(1U, TWHEEL_SETUP_ONE_LEVEL);
 	NUMBER(2U, TWHEEL_SETUP_KEYED);
 	NUMBER(1U, TWHEEL_VECTOR_BY_KEY);
-	NUMBER(1ULL, TWHEEL_FEATURE_REFRESH);
-	NUMBER(2ULL, TWHEEL_FEATURE_KEYED);
-	NUMBER(4ULL, TWHEEL_FEATURE_WRITE);
-	NUMBER(8ULL, TWHEEL_FEATURE_SLACK);
-	NUMBER(16ULL, TWHEEL_FEATURE_URING_CMD);
+	NUMBER(1ULL, TWHEEL_FEATURE_URING_CMD);
+	NUMBER(0, TWHEEL_WHEEL_NEW);
+	NUMBER(1, TWHEEL_WHEEL_RUNNING);
+	NUMBER(2, TWHEEL_WHEEL_DRAINING);
+	NUMBER(3, TWHEEL_WHEEL_DRAINED);
 	NUMBER(1U, TWHEEL_ARM_ABSOLUTE);
 	NUMBER(2U, TWHEEL_ARM_FIXED_DELAY);
 	NUMBER(4U, TWHEEL_ARM_IF_ABSENT);
@@ -357,13 +366,11 @@ TEST_F(abi, info_reads_back_the_setup)
 	EXPECT_EQ(0, info.setup_flags);
 	EXPECT_EQ(sizeof(struct twheel_event), info.event_size);
 	EXPECT_EQ(0, info.slack_ns);
-	/* The last flag is there only if the kernel has io_uring, see twheel_io_uring. */
-	EXPECT_EQ(TWHEEL_FEATURE_REFRESH | TWHEEL_FEATURE_KEYED | TWHEEL_FEATURE_WRITE |
-		  TWHEEL_FEATURE_SLACK | TWHEEL_FEATURE_URING_CMD,
-		  info.features | TWHEEL_FEATURE_URING_CMD);
+	EXPECT_EQ(TWHEEL_WHEEL_RUNNING, info.state);
+	/* This flag is there only if the kernel has io_uring, see twheel_io_uring. */
+	EXPECT_EQ(0, info.features & ~TWHEEL_FEATURE_URING_CMD);
 	EXPECT_EQ(0, info.now_ns);
 	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
-	EXPECT_EQ(0, info.max_late_ns);
 	EXPECT_EQ(0, info.armed);
 	EXPECT_EQ(0, info.pending);
 	EXPECT_EQ(0, info.unread);

@@ -106,7 +106,7 @@ TEST(opening_proc_self_fd_makes_a_new_wheel)
 	other = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, other);
 	ASSERT_EQ(0, tw_info(other, &info));
-	EXPECT_EQ(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_NEW, info.state);
 	EXPECT_EQ(0, info.armed);
 	EXPECT_EQ(-ENOENT, tw_cancel1(other, id));
 	close(other);

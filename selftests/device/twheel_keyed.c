@@ -87,13 +87,12 @@ static __u64 expect_pending(struct __test_metadata *_metadata, int fd, __u64 key
 
 /* ---- the wheel ----------------------------------------------------------- */
 
-TEST_F(keyed, info_reports_the_flag_and_the_feature)
+TEST_F(keyed, info_reports_the_flag)
 {
 	struct twheel_info info;
 
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TWHEEL_SETUP_KEYED, info.setup_flags);
-	EXPECT_EQ(TWHEEL_FEATURE_KEYED, info.features & TWHEEL_FEATURE_KEYED);
 }
 
 TEST_F(keyed, new_wheel_has_no_key)
@@ -1180,7 +1179,6 @@ TEST_F(unkeyed, values_of_user_data_may_be_the_same)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(4, info.live);
 	EXPECT_EQ(0, info.setup_flags & TWHEEL_SETUP_KEYED);
-	EXPECT_EQ(TWHEEL_FEATURE_KEYED, info.features & TWHEEL_FEATURE_KEYED);
 }
 
 TEST_F(unkeyed, the_deadline_that_was_replaced_is_not_written)

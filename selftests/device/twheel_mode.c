@@ -171,7 +171,7 @@ TEST(each_setup_needs_writing)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EBADF, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, TW_MS, 0));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_NEW, info.state);
 	close(fd);
 	fd = open(TW_DEVICE, O_WRONLY | O_CLOEXEC);
 	ASSERT_LE(0, fd);

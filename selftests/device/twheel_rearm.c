@@ -134,7 +134,7 @@ TEST_F(rearm, a_timeout_moved_into_the_tick_that_has_begun_expires_at_the_next_t
 	EXPECT_EQ(20 * TW_MS + 2, event.deadline_ns);
 	EXPECT_EQ(now_ns, event.fired_ns);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_EQ(0, info.max_late_ns);
+	EXPECT_EQ(0, info.late);
 }
 
 TEST_F(rearm, a_timeout_can_be_moved_to_never_and_back)

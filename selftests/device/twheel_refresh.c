@@ -500,14 +500,6 @@ FIXTURE_TEARDOWN(table)
 	close(self->fd);
 }
 
-TEST_F(table, info_says_that_the_table_is_there)
-{
-	struct twheel_info info;
-
-	ASSERT_EQ(0, tw_info(self->fd, &info));
-	EXPECT_TRUE(info.features & TWHEEL_FEATURE_REFRESH);
-}
-
 TEST_F(table, info_says_how_much_of_the_table_to_map)
 {
 	const struct twheel_setup setup = {

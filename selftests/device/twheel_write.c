@@ -304,7 +304,7 @@ TEST(a_bad_setup_record_says_einval_and_does_not_start_the_wheel)
 			TH_LOG("setup record %d", i);
 	}
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_NEW, info.state);
 	close(fd);
 }
 
@@ -318,7 +318,7 @@ TEST(a_wheel_that_was_never_set_up_starts_with_the_defaults)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(1, tw_write(fd, &record, 1));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_LT(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_RUNNING, info.state);
 	EXPECT_EQ(TWHEEL_CLOCK_MONOTONIC, info.clock);
 	ASSERT_EQ(1, tw_wait_event(fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(4, event.user_data);
@@ -339,7 +339,7 @@ TEST(a_record_that_is_refused_does_not_start_the_wheel)
 	record = cancel_of(1ULL << 32);
 	EXPECT_EQ(-ENOENT, tw_write(fd, &record, 1));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_NEW, info.state);
 	close(fd);
 }
 
@@ -991,7 +991,7 @@ TEST(pwritev2_nowait_does_not_start_a_wheel)
 	EXPECT_EQ(-EAGAIN, write_nowait(fd, &record, 1));
 	EXPECT_EQ(-EAGAIN, write_nowait(fd, (const void *)&setup, 1));
 	ASSERT_EQ(0, tw_info(fd, &info));
-	EXPECT_EQ(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_NEW, info.state);
 	close(fd);
 }
 

@@ -234,9 +234,9 @@ static inline void results_of_setup(struct __test_metadata *_metadata, struct wo
 			TH_LOG("%s", w->where);
 		return;
 	}
-	EXPECT_TRUE(!info.levels && info.slots == 1024 && info.clock == TWHEEL_CLOCK_MONOTONIC)
-		TH_LOG("%s: SETUP failed, and left clock %u, %u slots, %u levels", w->where,
-		       info.clock, info.slots, info.levels);
+	EXPECT_TRUE(info.state == TWHEEL_WHEEL_NEW && info.slots == 1024 && info.clock == TWHEEL_CLOCK_MONOTONIC)
+		TH_LOG("%s: SETUP failed, and left clock %u, %u slots, state %u", w->where,
+		       info.clock, info.slots, info.state);
 	ASSERT_EQ(0, tw_setup(w->fd, TWHEEL_CLOCK_VIRTUAL, TICK, 0))
 		TH_LOG("%s: SETUP after one that failed", w->where);
 }
@@ -253,8 +253,8 @@ static inline void results_of_first_arm(struct __test_metadata *_metadata, struc
 	results_of_arm(_metadata, w, ret);
 	w->real = ret >= 0;
 	ASSERT_EQ(0, tw_info(w->fd, &info));
-	EXPECT_EQ(w->real, !!info.levels)
-		TH_LOG("%s: %u levels", w->where, info.levels);
+	EXPECT_EQ(w->real ? TWHEEL_WHEEL_RUNNING : TWHEEL_WHEEL_NEW, info.state)
+		TH_LOG("%s: state %u", w->where, info.state);
 	EXPECT_EQ(w->real ? -EBUSY : 0, tw_setup(w->fd, TWHEEL_CLOCK_VIRTUAL, TICK, 0))
 		TH_LOG("%s", w->where);
 	EXPECT_EQ(w->nr_known, info.live)

@@ -1039,9 +1039,6 @@ mutation reader_hands_out_the_first_event_for_ever device.c \
 mutation table_is_mapped_each_time device.c \
 	'	if (!known) {' \
 	'	if (1) {'
-mutation module_without_a_table_is_mapped device.c \
-	'if (!_TWHEEL_ATOMIC_WORDS || !(d->info.features & TWHEEL_FEATURE_REFRESH))' \
-	'if (!_TWHEEL_ATOMIC_WORDS)'
 mutation cancel_goes_by_key twheel/device.h \
 	'	return _twheel_device_vector(d, TWHEEL_IOC_CANCEL, 0, cancels,' \
 	'	return _twheel_device_vector(d, TWHEEL_IOC_CANCEL, TWHEEL_VECTOR_BY_KEY, cancels,'

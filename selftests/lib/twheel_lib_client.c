@@ -175,7 +175,6 @@ FIXTURE_SETUP(client)
 		.size = sizeof(fake.info),
 		.event_size = TWHEEL_EVENT_SIZE_MIN,
 		.max_vector = 1000,
-		.features = TWHEEL_FEATURE_REFRESH,
 		.refresh_size = 8192,
 		.refresh_shift = 19,
 		.now_ns = 42,

@@ -77,7 +77,7 @@ TEST(open_without_a_setup_makes_a_wheel_with_the_defaults)
 	EXPECT_EQ(TW_MS, info.tick_ns);
 	EXPECT_EQ(0, info.setup_flags);
 	EXPECT_EQ(TWHEEL_EVENT_SIZE_MIN, info.event_size);
-	EXPECT_LT(0, info.levels);
+	EXPECT_EQ(TWHEEL_WHEEL_RUNNING, info.state);
 	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 	EXPECT_EQ(-EINVAL, twheel_device_info(d, &info, 1U << 31));
 	twheel_device_close(d);

@@ -147,7 +147,7 @@ void soak_idle(const struct soak_options *options)
 	result(idle.interrupts <= none.interrupts + none.interrupts / 1000,
 	       "an_idle_wheel_interrupts_no_cpu");
 	/* Once a level on the way down, at the most. */
-	result(due.wakeups <= DUE * info.levels, "what_is_due_is_all_that_wakes");
+	result(due.wakeups <= DUE * tw_fdinfo_number(o.fd, "levels"), "what_is_due_is_all_that_wakes");
 	oracle_drain(&o);
 end:
 	oracle_close(&o);

@@ -200,7 +200,8 @@ TEST_F_TIMEOUT(million, each_has_exactly_one_outcome, 100)
 	for (i = 0; i < self->nr; i++)
 		ASSERT_EQ(i % 2 ? 0 : 1, self->seen[i]);
 	EXPECT_EQ(TWHEEL_TIME_NEVER, (tw_info(self->fd, &info), info.next_expiry_ns));
-	TH_LOG("the latest was %llu us late", info.max_late_ns / TW_US);
+	TH_LOG("%llu were late, the last of them by %llu us", info.late,
+	       info.last_late_ns / TW_US);
 }
 
 /* All on one edge: the worst that can be asked of one tick. */

@@ -70,7 +70,7 @@ static void print_wheel(const struct wheel *wheel, bool with_rates)
 	if (with_rates)
 		printf("%9s ", text);
 	printf("%7llu ", figure(wheel, "late"));
-	printf("%8s %7llu %-9s ", time_text(text, figure(wheel, "max_late_ns")),
+	printf("%8s %7llu %-9s ", time_text(text, figure(wheel, "last_late_ns")),
 	       figure(wheel, "bytes") / 1024, word(wheel, "kthread"));
 	print_holders(json_object_get(wheel->info, "holders"));
 }
@@ -80,7 +80,7 @@ static void print_text(const struct wheels *wheels, bool with_rates)
 	__u64 open;
 	size_t i;
 
-	printf("WHEEL NAME              UID CLOCK     STATE      PENDING  UNREAD %s   LATE MAX-LATE      KB KTHREAD   PID:FD\n",
+	printf("WHEEL NAME              UID CLOCK     STATE      PENDING  UNREAD %s   LATE LAST-LATE      KB KTHREAD   PID:FD\n",
 	       with_rates ? "EXPIRED/s " : "");
 	for (i = 0; i < wheels->nr; i++)
 		print_wheel(&wheels->wheels[i], with_rates);

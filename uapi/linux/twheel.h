@@ -120,7 +120,9 @@
  *	TWHEEL_ARM_ABSOLUTE.
  * @TWHEEL_CLOCK_TAI: CLOCK_TAI; set as CLOCK_REALTIME is, and by its own offset.
  *	Deadlines are absolute.
- * @TWHEEL_CLOCK_VIRTUAL: starts at 0 and moves by TWHEEL_IOC_ADVANCE only
+ * @TWHEEL_CLOCK_VIRTUAL: starts at 0 and moves by TWHEEL_IOC_ADVANCE only.  It is for tests
+ *	and simulations: a later release may be built without it, and SETUP then says
+ *	EOPNOTSUPP.
  *
  * The values are different from those of all CLOCK_* constants, and 0 is none of them:
  * SETUP says EINVAL when it is given a clockid_t, or nothing, as the clock.
@@ -155,10 +157,10 @@ enum twheel_clock {
 
 /* SETUP flags */
 /*
- * One level of slots, as in the classic hashed wheel: the kernel looks at a
+ * One level of slots: the classic hashed wheel with rounds.  The kernel looks at a
  * timeout whose deadline is farther than slots * tick_ns once in each round until
- * it is due.  Without this flag such timeouts wait in coarser levels, and no round
- * looks at them in vain.
+ * it is due.  Without this flag the wheel is the same, with coarser ones above it, in
+ * which such timeouts wait, and no round looks at them in vain.
  *
  * What it costs: in each round the kernel wakes up for each slot that holds a
  * timeout, and looks at each timeout, however far the deadlines are.  So a single
@@ -218,21 +220,10 @@ struct twheel_setup {
 	char name[TWHEEL_NAME_SIZE];
 };
 
-/* Features of struct twheel_info */
-/* mmap() of the descriptor gives the refresh table, see "The refresh table" below. */
-#define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
-/* Keyed wheels: TWHEEL_SETUP_KEYED, TWHEEL_VECTOR_BY_KEY, TWHEEL_ARM_IF_* and _ONLY_*. */
-#define TWHEEL_FEATURE_KEYED	(1ULL << 1)
 /*
- * write() takes records, see struct twheel_record, and read() and write() obey
- * RWF_NOWAIT, so that io_uring needs no worker thread for them.
+ * Features of struct twheel_info: what this release has, and a kernel that is configured
+ * otherwise, or a later release, may not.
  */
-#define TWHEEL_FEATURE_WRITE	(1ULL << 2)
-/*
- * SETUP takes slack_ns, ARM and REARM take slack_ticks, and INFO shows how late timeouts
- * have expired.
- */
-#define TWHEEL_FEATURE_SLACK	(1ULL << 3)
 /*
  * Each ioctl is a submission of io_uring as well: IORING_OP_URING_CMD with the ioctl's number in
  * cmd_op, and in the first 8 bytes of cmd its argument, which is a pointer except for DRAIN.
@@ -243,7 +234,7 @@ struct twheel_setup {
  * Whether the thread that submits does a submission, or a worker thread of io_uring, is not
  * promised.
  */
-#define TWHEEL_FEATURE_URING_CMD	(1ULL << 4)
+#define TWHEEL_FEATURE_URING_CMD	(1ULL << 0)
 
 /* The length of INFO's late_ticks. */
 #define TWHEEL_LATE_TICKS	32
@@ -257,6 +248,20 @@ struct twheel_setup {
 #define TWHEEL_INFO_WALK	(1U << 0)
 
 /**
+ * enum twheel_wheel_state - state of a wheel
+ * @TWHEEL_WHEEL_NEW: the wheel has been neither set up nor armed; SETUP is still allowed
+ * @TWHEEL_WHEEL_RUNNING: the wheel has been set up, or armed
+ * @TWHEEL_WHEEL_DRAINING: DRAIN has begun
+ * @TWHEEL_WHEEL_DRAINED: DRAIN is done
+ */
+enum twheel_wheel_state {
+	TWHEEL_WHEEL_NEW	= 0,
+	TWHEEL_WHEEL_RUNNING	= 1,
+	TWHEEL_WHEEL_DRAINING	= 2,
+	TWHEEL_WHEEL_DRAINED	= 3,
+};
+
+/**
  * struct twheel_info - argument of TWHEEL_IOC_INFO
  * @size: sizeof(struct twheel_info), in; out: how many bytes the kernel wrote
  * @flags: in: TWHEEL_INFO_*
@@ -265,8 +270,7 @@ struct twheel_setup {
  * @tick_ns: granularity in force
  * @slots: slots of the first level in force; this release rounds up to a power of two, and its
  *	default is 1024
- * @levels: levels of slots, which another release may choose otherwise; 0 until the wheel has
- *	been set up or armed
+ * @state: enum twheel_wheel_state
  * @max_pending: limit in force
  * @max_pending_limit: the greatest max_pending that SETUP takes: the module's
  *	parameter of that name, 16,777,216 (2^24) by default.  It may change at any
@@ -286,9 +290,6 @@ struct twheel_setup {
  * @next_expiry_ns: when the next timeout expires, rounded up to its tick, which its
  *	slack_ticks may have moved; slack_ns is not added.  TWHEEL_TIME_NEVER when none
  *	will.  Only with TWHEEL_INFO_WALK; 0 otherwise.
- * @max_late_ns: the greatest lateness of an expiration so far, counted from the
- *	deadline, so that slack is part of it; timeouts that were already due when
- *	armed are not counted
  * @armed: timeouts accepted
  * @pending: timeouts that wait for an expiry.  A periodic one stays pending
  *	while it has an unread event, unless its delay is fixed.  Exact only with
@@ -327,7 +328,7 @@ struct twheel_setup {
  *
  * To find @next_expiry_ns and @pending takes a walk over all timeouts, see
  * TWHEEL_INFO_WALK.  All other members are exact with and without it.  The counters, from
- * @max_late_ns to @alarm_ns, are those of one moment.  While other threads use the wheel,
+ * @armed to @alarm_ns, are those of one moment.  While other threads use the wheel,
  * the walk may see a timeout before or after a change.
  *
  * /proc/PID/fdinfo/FD shows configuration and counters as INFO does without the walk: one
@@ -336,7 +337,10 @@ struct twheel_setup {
  * descriptors of a wheel show the same one, whichever processes hold them.  Wheels are
  * numbered in the order in which they are opened, as processes are: the number shows how
  * many were opened before, by all users.  The value of ``name`` is empty if the wheel has
- * no name: then there is nothing behind the tab.
+ * no name: then there is nothing behind the tab.  ``clock_offset_ns`` is by how much the
+ * clock of the wheel is ahead of that of the machine, since it is one of another time
+ * namespace; it may be negative.  ``levels``, how many levels of slots there are, is for
+ * debugging: a later release may not have it.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -349,7 +353,7 @@ struct twheel_info {
 	__u32 setup_flags;
 	__aligned_u64 tick_ns;
 	__u32 slots;
-	__u32 levels;
+	__u32 state;
 	__u32 max_pending;
 	__u32 max_pending_limit;
 	__u32 max_vector;
@@ -361,7 +365,6 @@ struct twheel_info {
 	__u32 reserved;
 	__aligned_u64 now_ns;
 	__aligned_u64 next_expiry_ns;
-	__aligned_u64 max_late_ns;
 	__aligned_u64 armed;
 	__aligned_u64 pending;
 	__aligned_u64 unread;
@@ -423,7 +426,7 @@ struct twheel_vector {
  */
 #define TWHEEL_ARM_ABSOLUTE	(1U << 0)
 /*
- * The next period begins when the event is read, instead of keeping its phase.
+ * The next period begins when read() takes the event, instead of keeping its phase.
  * Only with an interval.
  */
 #define TWHEEL_ARM_FIXED_DELAY	(1U << 1)
@@ -556,6 +559,8 @@ enum twheel_state {
  * @deliveries: out: events of this life that were read
  * @slack_ticks: out: the slack in force, 2^k - 1 ticks
  * @reserved: out: 0
+ * @fired_ns: out: that of the event that waits to be read, see struct twheel_event; 0 when
+ *	there is none
  *
  * On failure only @result is written.
  *
@@ -577,6 +582,7 @@ struct twheel_status {
 	__u32 deliveries;
 	__u32 slack_ticks;
 	__u32 reserved;
+	__aligned_u64 fired_ns;
 };
 
 /**

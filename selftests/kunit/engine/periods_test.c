@@ -55,11 +55,11 @@ static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(str
 	struct twheel_timeout *t = arm_like(test, PE);
 	struct tw_ctx *tw = test->priv;
 	struct twheel_event event;
-	u64 nr, late_ns;
+	u64 nr, nr_late;
 	u32 nr_new;
 
 	expire_at(tw, START_NS + DELAY_NS + PERIOD_NS + TICK_NS);
-	late_ns = tw->events.max_late_ns;
+	nr_late = tw->events.late;
 	twheel_lock(tw);
 	spin_lock(&tw->places.lock);
 	nr = event_fill(tw, t, &event);
@@ -75,7 +75,7 @@ static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(str
 	KUNIT_EXPECT_EQ(test, event.count, 3U);
 	KUNIT_EXPECT_EQ(test, event.deadline_ns, START_NS + DELAY_NS + 4 * PERIOD_NS);
 	KUNIT_EXPECT_EQ(test, tw->events.expirations, 5ULL);
-	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, late_ns);
+	KUNIT_EXPECT_EQ(test, tw->events.late, nr_late);
 }
 
 /* G1, G4: a period counts from the edge of its tick on, as soon as somebody asks. */

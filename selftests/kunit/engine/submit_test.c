@@ -101,7 +101,7 @@ static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(s
 	twheel_unlock(tw);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
-	KUNIT_EXPECT_EQ(test, tw->events.max_late_ns, 0ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.late_ticks[0], 0ULL);
 	waiter_leaves(tw, &waiter);
 }
 
