@@ -11,12 +11,18 @@ number=0
 # The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.
 for_32=(-m32 -idirafter /usr/include/x86_64-linux-gnu)
 
+# Behind the #undef, a name is that of the enum.
 source='#include <linux/twheel.h>
 #ifndef TWHEEL_IOC_ARM
 #error not a macro
 #endif
-enum twheel_command command = TWHEEL_IOC_ARM;
 enum { IS_CONSTANT = 1 / (TWHEEL_IOC_ADVANCE == 0xf708) };'
+while read -r name; do
+	source+="
+enum { MACRO_$name = (int)$name };
+#undef $name
+enum { SAME_$name = 1 / ((int)MACRO_$name == (int)$name) };"
+done < <(sed -n 's/^\t\(TWHEEL_IOC_[A-Z]*\)\t*= _IO(.*/\1/p' "$top/uapi/linux/twheel.h")
 
 compiles()
 {

@@ -54,7 +54,9 @@
  *   DRAIN have begun if a signal interrupts them.
  * - What changes the wheel needs a descriptor that is open for writing: SETUP, ARM, REARM,
  *   CANCEL, DRAIN, ADVANCE, write() and stores into the refresh table.  read() needs one that
- *   is open for reading.  INFO, QUERY, LIST, REOPEN and poll() need neither.  TWHEEL_IOC_REOPEN makes
+ *   is open for reading.  INFO, QUERY, LIST, REOPEN and poll() need neither; but
+ *   poll() says no POLLIN of a descriptor that cannot be read, and no POLLOUT of one that
+ *   cannot be written.  TWHEEL_IOC_REOPEN makes
  *   one to be given to somebody who may only listen.
  */
 
@@ -91,7 +93,8 @@
  *			namespace that root has made counts as a user; in one that another
  *			user has made, one counts as that user
  *	ENOTTY		unknown command
- *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL
+ *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL; SETUP
+ *			with a clock that the kernel was built without
  *	ERANGE		TWHEEL_ARM_ONLY_LATER or _EARLIER, and the deadline is not
  *	ESHUTDOWN	the wheel has been drained, or DRAIN has begun
  */
@@ -227,9 +230,9 @@ struct twheel_setup {
 /*
  * Each ioctl is a submission of io_uring as well: IORING_OP_URING_CMD with the ioctl's number in
  * cmd_op, and in the first 8 bytes of cmd its argument, which is a pointer except for DRAIN.
- * All other bytes of cmd and uring_cmd_flags must be 0 (EINVAL).  The completion has the result of the ioctl, or minus an
- * errno.  What the argument points to, and a vector that this leads to, must stay where they are
- * until then.
+ * All other bytes of cmd and uring_cmd_flags must be 0 (EINVAL).  The completion has the result of
+ * the ioctl, or minus an errno.  What the argument points to, and a vector that this leads to, must
+ * stay where they are until then.
  *
  * Whether the thread that submits does a submission, or a worker thread of io_uring, is not
  * promised.
@@ -336,11 +339,11 @@ enum twheel_wheel_state {
  * ``wheel``, is a number that no other wheel has or had since the module was loaded: all
  * descriptors of a wheel show the same one, whichever processes hold them.  Wheels are
  * numbered in the order in which they are opened, as processes are: the number shows how
- * many were opened before, by all users.  The value of ``name`` is empty if the wheel has
- * no name: then there is nothing behind the tab.  ``clock_offset_ns`` is by how much the
- * clock of the wheel is ahead of that of the machine, since it is one of another time
- * namespace; it may be negative.  ``levels``, how many levels of slots there are, is for
- * debugging: a later release may not have it.
+ * many were opened before, by all users.  REOPEN takes a number, too.  The value of
+ * ``name`` is empty if the wheel has no name: then there is nothing behind the tab.
+ * ``clock_offset_ns`` is by how much the clock of the wheel is ahead of that of the machine,
+ * since it is one of another time namespace; it may be negative.  ``levels``, how many
+ * levels of slots there are, is for debugging: a later release may not have it.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
  * delivered = completed + drained + the events after which a periodic timeout
@@ -447,12 +450,13 @@ struct twheel_vector {
  * struct twheel_arm - one element of ARM and of REARM
  * @expires_ns: the deadline, 0 to TWHEEL_TIME_NEVER: relative to now, or with
  *	TWHEEL_ARM_ABSOLUTE, which clocks that can be set need, a point on the wheel's
- *	clock.  A deadline that has passed is accepted; the timeout then expires as soon as it can, and does
- *	not wait for a tick.  Who reads until EAGAIN after the call gets its event; a
- *	poll() may find it a moment later.
+ *	clock.  A deadline that has passed is accepted; the timeout then expires as soon
+ *	as it can, and does not wait for a tick.  Who reads until EAGAIN after the call gets
+ *	its event; a poll() may find it a moment later.
  * @interval_ns: 0 for a one-shot, else the period, up to TWHEEL_TIME_NEVER; below one
- *	tick it is raised to one tick.  Periods go by the wheel's clock: if that is set forwards, those
- *	that are skipped have passed; if it is set back, the next one waits for it.
+ *	tick it is raised to one tick.  Periods go by the wheel's clock: if that is set
+ *	forwards, those that are skipped have passed; if it is set back, the next one waits
+ *	for it.
  * @user_data: handed back in events; the key in a keyed wheel; ignored by REARM
  * @flags: TWHEEL_ARM_*
  * @repeats: how many times a periodic timeout expires before it ends; 0 for no
@@ -692,9 +696,9 @@ struct twheel_reopen {
  * @flags: TWHEEL_EVENT_*
  *
  * An event is as long as the event_size of SETUP says, or that of REOPEN, and
- * TWHEEL_EVENT_SIZE_MIN bytes without both.  This structure may grow at its end.  When event_size is smaller
- * than the structure that the kernel knows, an event is cut off there; when it is
- * larger, the kernel fills the rest with zeroes.
+ * TWHEEL_EVENT_SIZE_MIN bytes without both.  This structure may grow at its end.  When
+ * event_size is smaller than the structure that the kernel knows, an event is cut off
+ * there; when it is larger, the kernel fills the rest with zeroes.
  *
  * read() returns whole events, as many as there are and the buffer holds, in the
  * order of their ticks.  While the event of a periodic timeout is unread, its
@@ -955,8 +959,8 @@ struct twheel_setup_record {
  * The command numbers carry no size: structures may grow, and the first field of
  * each says how large the caller's structure is.
  *
- * Each name is a macro as well, for #ifdef.  Programs of other languages find the
- * numbers in the enum.
+ * Each name is a macro as well, for #ifdef, and for tools that look for ioctls in headers.
+ * Programs of other languages find the numbers in the enum.
  */
 enum twheel_command {
 	TWHEEL_IOC_INFO		= _IO(TWHEEL_IOC_MAGIC, 0x00),
@@ -971,15 +975,15 @@ enum twheel_command {
 	TWHEEL_IOC_REOPEN	= _IO(TWHEEL_IOC_MAGIC, 0x09),
 };
 
-#define TWHEEL_IOC_INFO		TWHEEL_IOC_INFO
-#define TWHEEL_IOC_SETUP	TWHEEL_IOC_SETUP
-#define TWHEEL_IOC_ARM		TWHEEL_IOC_ARM
-#define TWHEEL_IOC_REARM	TWHEEL_IOC_REARM
-#define TWHEEL_IOC_CANCEL	TWHEEL_IOC_CANCEL
-#define TWHEEL_IOC_QUERY	TWHEEL_IOC_QUERY
-#define TWHEEL_IOC_LIST		TWHEEL_IOC_LIST
-#define TWHEEL_IOC_DRAIN	TWHEEL_IOC_DRAIN
-#define TWHEEL_IOC_ADVANCE	TWHEEL_IOC_ADVANCE
-#define TWHEEL_IOC_REOPEN	TWHEEL_IOC_REOPEN
+#define TWHEEL_IOC_INFO		_IO(TWHEEL_IOC_MAGIC, 0x00)
+#define TWHEEL_IOC_SETUP	_IO(TWHEEL_IOC_MAGIC, 0x01)
+#define TWHEEL_IOC_ARM		_IO(TWHEEL_IOC_MAGIC, 0x02)
+#define TWHEEL_IOC_REARM	_IO(TWHEEL_IOC_MAGIC, 0x03)
+#define TWHEEL_IOC_CANCEL	_IO(TWHEEL_IOC_MAGIC, 0x04)
+#define TWHEEL_IOC_QUERY	_IO(TWHEEL_IOC_MAGIC, 0x05)
+#define TWHEEL_IOC_LIST		_IO(TWHEEL_IOC_MAGIC, 0x06)
+#define TWHEEL_IOC_DRAIN	_IO(TWHEEL_IOC_MAGIC, 0x07)
+#define TWHEEL_IOC_ADVANCE	_IO(TWHEEL_IOC_MAGIC, 0x08)
+#define TWHEEL_IOC_REOPEN	_IO(TWHEEL_IOC_MAGIC, 0x09)
 
 #endif /* _UAPI_LINUX_TWHEEL_H */
