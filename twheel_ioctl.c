@@ -13,7 +13,11 @@
  */
 #include <linux/bits.h>
 #include <linux/build_bug.h>
+#include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/fcntl.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
@@ -189,6 +193,47 @@ static long advance_ioctl(struct file *file, void __user *arg)
 	return twheel_clock_advance(file_wheel(file), advance.to_ns);
 }
 
+/* What REOPEN takes of the flags of open(), and what it ignores, as open() of a device does. */
+#define REOPEN_FLAGS	(O_ACCMODE | O_NONBLOCK | O_CLOEXEC)
+#define REOPEN_IGNORED	(O_APPEND | O_DSYNC | O_LARGEFILE | O_NOATIME | O_NOCTTY | O_NOFOLLOW | \
+			 O_SYNC | O_TRUNC | FASYNC)
+
+/*
+ * Open the wheel of a file once more.  open() of the device, also through /proc/self/fd, makes a
+ * new wheel, and dup() keeps the mode.  So only REOPEN gives a descriptor with fewer rights.
+ *
+ * Here, too, the path of the device is opened, so that security modules see a file of the device.
+ * That makes a new wheel; the new file gets the wheel of the old one in its place.
+ */
+static int file_reopen(struct file *file, const struct twheel_reopen *reopen)
+{
+	unsigned int flags = reopen->flags & REOPEN_FLAGS;
+	struct twheel_file *opened;
+	struct file *again;
+	int fd;
+
+	if (reopen->flags & ~(REOPEN_FLAGS | REOPEN_IGNORED))
+		return -EINVAL;
+	if (OPEN_FMODE(flags) & ~file->f_mode)
+		return -EBADF;
+	fd = get_unused_fd_flags(flags);
+	if (fd < 0)
+		return fd;
+	again = dentry_open(&file->f_path, flags & ~O_CLOEXEC, current_cred());
+	if (IS_ERR(again)) {
+		put_unused_fd(fd);
+		return PTR_ERR(again);
+	}
+	opened = again->private_data;
+	twheel_put(opened->tw);
+	opened->tw = file_wheel(file);
+	twheel_get(opened->tw);
+	opened->event_size = reopen->event_size;
+	again->f_mapping = file->f_mapping;
+	fd_install(fd, again);
+	return fd;
+}
+
 static long reopen_ioctl(struct file *file, void __user *arg)
 {
 	struct twheel_reopen reopen;
@@ -198,7 +243,7 @@ static long reopen_ioctl(struct file *file, void __user *arg)
 		return err;
 	if (reopen.reserved || (reopen.event_size && !event_size_is_valid(reopen.event_size)))
 		return -EINVAL;
-	return twheel_file_reopen(file, &reopen);
+	return file_reopen(file, &reopen);
 }
 
 /* Vectors */

@@ -241,21 +241,6 @@ static struct twheel_info info_of(int fd)
 	return info;
 }
 
-static bool has_refresh(void)
-{
-	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-	bool has = fd >= 0 && (info_of(fd).features & TWHEEL_FEATURE_REFRESH);
-
-	if (fd >= 0)
-		close(fd);
-	return has;
-}
-
-static const char *store_absent(void)
-{
-	return absent() ?: has_refresh() ? NULL : "this module has no refresh table";
-}
-
 static void *open_store(const struct setup *setup)
 {
 	struct twheel *tw = open_1ms(setup);
@@ -447,7 +432,7 @@ const struct peer peer_twheel_store = {
 	.usage = "the same, refresh by store",
 	.workloads = (DOES_OPS & ~DOES(EARLIER)) | DOES(MIX) | DOES(MEMORY) | DOES(CHURN) |
 		     DOES(RESTART) | DOES(LENGTHS),
-	.absent = store_absent,
+	.absent = absent,
 	.open = open_store,
 	.refresh = store,
 };
@@ -457,7 +442,7 @@ const struct peer peer_twheel_checked = {
 	.name = "twheel-checked",
 	.usage = "the same, each store checks whose place it is",
 	.workloads = DOES(REFRESH) | DOES(MIX),
-	.absent = store_absent,
+	.absent = absent,
 	.open = open_store,
 	.refresh = store_checked,
 };

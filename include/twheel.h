@@ -142,7 +142,6 @@ void twheel_stat_exit(void);
 void twheel_show_fdinfo(struct seq_file *m, struct file *file);
 
 /* twheel_chardev.c */
-int twheel_file_reopen(struct file *file, const struct twheel_reopen *reopen);
 int twheel_chardev_register(void);
 void twheel_chardev_unregister(void);
 

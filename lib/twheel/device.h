@@ -633,8 +633,7 @@ typedef uint64_t twheel_word_t __attribute__((__aligned__(8)));
  * in its word, so that twheel_refresh() stores with an old id, in vain.
  *
  * Return: 0, or:
- *	-EOPNOTSUPP	the module has no refresh table, or the processor no 64-bit atomic
- *			operation without a lock
+ *	-EOPNOTSUPP	the processor has no 64-bit atomic operation without a lock
  *	-EACCES		the descriptor was opened for reading only
  *	-ENOMEM		out of memory
  *	-ENOSPC		the module's limit of memory is reached, or the user's share of it

@@ -141,6 +141,7 @@ checks()
 	check operating "the counters and the fields of tracepoints are described"
 	check peers "each test that the document about peers names is there"
 	check sentences "each sentence of the public headers has a test that is there"
+	check errnos "each errno has a test for each call that may say it"
 	check fault_sites "the table of fault sites is the one that the test goes by"
 	check licences "each file says the licence that it is to have, and the text of that is there"
 	check mutants "each mutant can be made in the sources, and names a test that is there"

@@ -14,7 +14,7 @@ releases=$top/selftests/releases
 # The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.
 for_32=(-m32 -idirafter /usr/include/x86_64-linux-gnu)
 # Of these the caller says how large they are. All other structures keep their size.
-grow='twheel_(setup|info|vector|arm|cancel|status|list|advance|event|options|stats|table_options)'
+grow='twheel_(setup|info|vector|arm|cancel|status|list|advance|reopen|event|options|stats|table_options)'
 
 # The cases need nothing of each other.
 fresh_tree() { :; }

@@ -128,7 +128,7 @@ design_order()
 }
 
 # A file calls those below it in the banner's list, and none above. The list has each part once,
-# and no other. The drawing shows the same. engine.h has what every part includes.
+# and no other. The drawing shows the same. engine.h and twheel.h have what every part includes.
 order()
 {
 	local list name
@@ -151,7 +151,7 @@ order()
 		rank[$1] = FNR
 		next
 	}
-	$1 != "engine" && $2 != "engine" && rank[$1] > rank[$2] {
+	$1 != "engine" && $2 != "engine" && $2 != "twheel" && rank[$1] > rank[$2] {
 		print $1 " calls " $2 ", which stands above it in the banner of twheel_main.c"
 	}' "$work/banner_order" "$work/calls" | sort -u
 }

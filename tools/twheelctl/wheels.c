@@ -3,13 +3,13 @@
  * twheelctl: finding the wheels, by the descriptors of all processes
  *
  * A descriptor is one of a wheel if it has the number of the device, whatever the node is called
- * and in whichever mount namespace it was opened, or if TWHEEL_IOC_REOPEN has made it.  Its
- * fdinfo has the number of the wheel.
+ * and in whichever mount namespace it was opened.  Its fdinfo has the number of the wheel.
  */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/twheel.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
