@@ -89,6 +89,8 @@ TEST_F(enospc, wheel_that_is_never_armed_takes_memory_of_its_user)
 		TH_LOG("%d wheels were opened", i);
 	EXPECT_EQ(-ENOSPC, fds[i]);
 	EXPECT_LT(10, i);
+	/* REOPEN opens the device as well. */
+	EXPECT_EQ(-ENOSPC, tw_reopen(fds[0], O_RDWR | O_CLOEXEC));
 	while (i--)
 		close(fds[i]);
 }
@@ -96,6 +98,7 @@ TEST_F(enospc, wheel_that_is_never_armed_takes_memory_of_its_user)
 TEST_F(enospc, refused_call_changes_nothing)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };
+	struct twheel_arm with_slack = { .expires_ns = TW_HOUR, .slack_ticks = 1 };
 	struct twheel_info before, after;
 	__u64 ids[TIMEOUTS + 1], id;
 	int fd;
@@ -108,6 +111,9 @@ TEST_F(enospc, refused_call_changes_nothing)
 	ASSERT_EQ(0, tw_info(fd, &after));
 	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
 	EXPECT_EQ(-ENOSPC, tw_write(fd, &record, 1));
+	with_slack.id = ids[0];
+	EXPECT_EQ(0, tw_rearm_vec(fd, &with_slack, 1));
+	EXPECT_EQ(-ENOSPC, with_slack.result);
 	/* There is a place, and no memory for it: poll() says nothing about that. */
 	EXPECT_EQ(POLLOUT, tw_poll(fd, POLLOUT, 0));
 	/* What is there is no worse for it. */
