@@ -199,7 +199,8 @@ TEST(advance_has_its_layout)
 
 TEST(reopen_has_its_layout)
 {
-	SIZE(twheel_reopen, 16);
+	/* It has no member of 64 bits. */
+	EXPECT_EQ(16, sizeof(struct twheel_reopen));
 	FIELD(twheel_reopen, size, 0, 4);
 	FIELD(twheel_reopen, flags, 4, 4);
 	FIELD(twheel_reopen, event_size, 8, 4);

@@ -4,6 +4,7 @@
  * come as usual, and the rest is flagged; then read() returns 0 for ever.
  */
 #include "twheel_outcomes.h"
+#include "twheel_outside.h"
 
 #include <pthread.h>
 
@@ -224,7 +225,8 @@ TEST_F(drain, setup_of_a_wheel_that_was_never_set_up_says_eshutdown_and_starts_n
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_drain(fd));
 	ASSERT_EQ(0, tw_snapshot(fd, &before));
-	EXPECT_EQ(TWHEEL_WHEEL_NEW, before.info.state);
+	EXPECT_EQ(TWHEEL_WHEEL_DRAINED, before.info.state);
+	EXPECT_EQ(0, tw_fdinfo_number(fd, "levels"));
 	EXPECT_EQ(-ESHUTDOWN, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 2 * TW_MS, 5));
 	EXPECT_UNCHANGED(fd, &before);
 	close(fd);

@@ -205,8 +205,10 @@ TEST_F(ring, submissions_go_in_their_order)
 	struct twheel_cancel cancel[1] = { { .id = 5 } };
 	struct twheel_vector cancels = VECTOR_OF(cancel, 1);
 	int fd = tw_open_setup(0, &(struct twheel_setup){ .flags = TWHEEL_SETUP_KEYED });
+	__u64 id;
 
 	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	cancels.flags = TWHEEL_VECTOR_BY_KEY;
 	put_ioctl(&self->ring, fd, TWHEEL_IOC_ARM, &arms, 1)->flags |= IOSQE_IO_LINK;
 	put_ioctl(&self->ring, fd, TWHEEL_IOC_CANCEL, &cancels, 2);
@@ -262,8 +264,8 @@ TEST_F(ring, a_command_is_done_in_the_call_that_submits_unless_it_may_wait)
 {
 	union tw_argument argument;
 	union tw_element element;
-	__u64 pending, whose;
-	int i, fd, again;
+	__u64 pending;
+	int i, fd;
 
 	for (i = 0; i < ARRAY_SIZE(tw_commands); i++) {
 		const struct tw_command *command = &tw_commands[i];

@@ -372,6 +372,33 @@ TEST_F(periodic, query_of_an_unread_timeout_reports_the_next_deadline)
 	EXPECT_EQ(0, status.deliveries);
 }
 
+/* It is what the event says when it is read. */
+TEST_F(periodic, query_shows_when_the_unread_event_fired)
+{
+	const __u64 now_ns[] = { 34 * TW_MS, 39 * TW_MS, 45 * TW_MS };
+	const __u64 fired_ns[] = { 34 * TW_MS, 34 * TW_MS, 40 * TW_MS };
+	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
+	struct twheel_status status;
+	struct twheel_event event;
+	int i;
+
+	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+	EXPECT_EQ(0, status.fired_ns);
+	for (i = 0; i < ARRAY_SIZE(now_ns); i++) {
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns[i]));
+		ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+		EXPECT_EQ(fired_ns[i], status.fired_ns);
+	}
+	ASSERT_ONE_EVENT(self->fd, &event, id);
+	EXPECT_EQ(status.fired_ns, event.fired_ns);
+	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+	EXPECT_EQ(0, status.fired_ns);
+	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
+	ASSERT_EQ(0, tw_advance(self->fd, 48 * TW_MS));
+	ASSERT_EQ(0, tw_query1(self->fd, id, &status));
+	EXPECT_EQ(48 * TW_MS, status.fired_ns);
+}
+
 TEST_F(periodic, query_after_reading_reports_deliveries)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);

@@ -159,9 +159,10 @@ TEST_F(reopen, each_descriptor_has_its_own_size_of_events)
 	EXPECT_EQ(sizeof(event[0]), info.event_size);
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(TWHEEL_EVENT_SIZE_MIN, info.event_size);
-	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &ids[i]));
-	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, tw_arm_in(self->fd, (i + 1) * TW_MS, &ids[i]));
+	}
+	ASSERT_EQ(0, tw_advance(self->fd, 3 * TW_MS));
 	EXPECT_EQ(-1, read(fd, event, sizeof(event[0]) - 1));
 	EXPECT_EQ(EINVAL, errno);
 	memset(event, TW_POISON, sizeof(event));

@@ -3,6 +3,7 @@
  * SETUP: the fields that it takes, their values in force, and until when it can be called.
  * (Fields that it refuses are in twheel_badinput.c.)
  */
+#include "twheel_outside.h"
 #include "twheel_test.h"
 
 FIXTURE(setup) {

@@ -234,7 +234,8 @@ static inline void results_of_setup(struct __test_metadata *_metadata, struct wo
 			TH_LOG("%s", w->where);
 		return;
 	}
-	EXPECT_TRUE(info.state == TWHEEL_WHEEL_NEW && info.slots == 1024 && info.clock == TWHEEL_CLOCK_MONOTONIC)
+	EXPECT_TRUE(info.state == TWHEEL_WHEEL_NEW && info.slots == 1024 &&
+		    info.clock == TWHEEL_CLOCK_MONOTONIC)
 		TH_LOG("%s: SETUP failed, and left clock %u, %u slots, state %u", w->where,
 		       info.clock, info.slots, info.state);
 	ASSERT_EQ(0, tw_setup(w->fd, TWHEEL_CLOCK_VIRTUAL, TICK, 0))

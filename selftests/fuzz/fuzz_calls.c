@@ -506,12 +506,19 @@ static void run_flags(struct thread *t, const struct step *step)
 	call_end(t);
 }
 
+/* Some of the flags that say EINVAL. */
+#define REOPEN_REFUSES	(O_CREAT | O_EXCL | O_DIRECT | O_DIRECTORY | O_PATH | 1U << 31)
+
 /* Or one with another mode, and flags that may be anything. */
 static void run_dup(struct thread *t, const struct step *step)
 {
-	static const int allowed[] = { EBADF, EINVAL, EMFILE, ENFILE, ENOMEM, 0 };
+	static const int allowed[] = { EBADF, EINVAL, EMFILE, ENFILE, ENOMEM, ENOSPC, 0 };
 	int to = fd_of(step->wheel, 1 + step->kind % (ALIASES - 1)), fd;
-	__u32 flags = step->spoil ? step->seed : step->nr % 4 | O_NONBLOCK | O_CLOEXEC;
+	struct twheel_reopen reopen = {
+		.size = sizeof(reopen),
+		.flags = step->spoil ? step->seed : step->nr % 4 | O_NONBLOCK | O_CLOEXEC,
+		.event_size = step->spoil % 2,
+	};
 
 	if (step->spare % 4) {
 		call_begin(t);
@@ -519,8 +526,8 @@ static void run_dup(struct thread *t, const struct step *step)
 		call_end(t);
 		return;
 	}
-	fd = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_REOPEN, flags);
-	answered(t, fd, allowed, flags & ~(O_ACCMODE | O_NONBLOCK | O_CLOEXEC));
+	fd = call_ioctl(t, fd_of(step->wheel, step->alias), TWHEEL_IOC_REOPEN, (uintptr_t)&reopen);
+	answered(t, fd, allowed, reopen.event_size || reopen.flags & REOPEN_REFUSES);
 	if (fd < 0)
 		return;
 	dup3(fd, to, O_CLOEXEC);

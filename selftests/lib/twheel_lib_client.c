@@ -801,20 +801,6 @@ TEST_F(client, map_says_what_fails)
 	}
 }
 
-TEST_F(client, a_module_without_the_table_says_eopnotsupp)
-{
-	struct twheel_device *d;
-	twheel_word_t *table;
-	uint32_t shift;
-
-	fake.info.features = 0;
-	ASSERT_EQ(0, open_fake(&d));
-	EXPECT_EQ(-EOPNOTSUPP, twheel_device_map(d, &table, &shift));
-	EXPECT_EQ(-EOPNOTSUPP, twheel_device_refresh(d, 1ULL << 32, TW_SEC));
-	EXPECT_EQ(0, fake.nr_mmaps);
-	twheel_device_close(d);
-}
-
 /* ---- the words ----------------------------------------------------------- */
 
 TEST(a_deadline_is_rounded_up_to_a_grain)

@@ -1499,7 +1499,7 @@ TEST(a_descriptor_for_reading_only_is_adopted_when_the_wheel_is_set_up)
 	EXPECT_EQ(-EBADF, twheel_device_advance(d, TW_SEC));
 	EXPECT_EQ(-EBADF, twheel_device_drain(d));
 	EXPECT_EQ(-EBADF, twheel_device_reopen(d, O_RDWR));
-	EXPECT_EQ(-EINVAL, twheel_device_reopen(d, O_APPEND));
+	EXPECT_EQ(-EINVAL, twheel_device_reopen(d, O_CREAT));
 	twheel_device_close(d);
 	twheel_device_close(owner);
 }

@@ -7,6 +7,7 @@
  * interrupts of its own: they are counted first, without a wheel.
  */
 #include "soak.h"
+#include "twheel_outside.h"
 
 #include <dirent.h>
 
@@ -123,7 +124,6 @@ void soak_idle(const struct soak_options *options)
 		.ended = forget,
 	};
 	struct toll none, idle, due;
-	struct twheel_info info = {};
 
 	part_begin("an_idle_wheel");
 	none = sleep_a_week();
@@ -142,7 +142,6 @@ void soak_idle(const struct soak_options *options)
 	oracle_check_books(&o);
 	if (o.books.delivered != DUE)
 		fault(FAULT_LOST, "%llu events of %u", o.books.delivered, DUE);
-	tw_info(o.fd, &info);
 	result(idle.wakeups == 0, "an_idle_wheel_wakes_no_kthread");
 	result(idle.interrupts <= none.interrupts + none.interrupts / 1000,
 	       "an_idle_wheel_interrupts_no_cpu");

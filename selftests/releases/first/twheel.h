@@ -7,6 +7,26 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+template <typename Type>
+class _twheel_same {
+public:
+	using self = Type;
+};
+
+template <typename Type, typename Class, typename Member>
+inline Type *_twheel_container_of(Member *t, Member Class::*member)
+{
+	Member Type::*own = member;
+	ptrdiff_t offset = 0;
+
+	static_assert(sizeof(offset) == sizeof(own), "a pointer to a member is an offset");
+	__builtin_memcpy(&offset, &own, sizeof(offset));
+
+	void *type = static_cast<char *>(static_cast<void *>(t)) - offset;
+
+	return static_cast<Type *>(type);
+}
+
 extern "C" {
 #endif
 
@@ -44,9 +64,7 @@ struct twheel_timer {
 
 #ifdef __cplusplus
 #define twheel_container_of(t, type, member)						\
-	(reinterpret_cast<type *>(reinterpret_cast<char *>(t) -				\
-		(reinterpret_cast<size_t>(&reinterpret_cast<const volatile char &>(	\
-			reinterpret_cast<type *>(4096)->member)) - 4096)))
+	_twheel_container_of<type>(t, &_twheel_same<type>::self::member)
 #else
 #define twheel_container_of(t, type, member) \
 	((type *)(void *)((char *)(t) - offsetof(type, member)))
@@ -96,7 +114,7 @@ void twheel_close(struct twheel *w);
 void *twheel_data(const struct twheel *w);
 
 _TWHEEL_FUNCTION
-void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback);
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *its_callback);
 
 size_t twheel_timer_size(void);
 
@@ -184,9 +202,9 @@ bool _twheel_stop_slow(struct twheel *w, struct twheel_timer *t);
 void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t key);
 
 _TWHEEL_FUNCTION
-void twheel_timer_init(struct twheel_timer *t, twheel_callback *callback)
+void twheel_timer_init(struct twheel_timer *t, twheel_callback *its_callback)
 {
-	const struct twheel_timer timer = TWHEEL_TIMER_INIT(callback);
+	const struct twheel_timer timer = TWHEEL_TIMER_INIT(its_callback);
 
 	*t = timer;
 }

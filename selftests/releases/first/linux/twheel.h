@@ -7,8 +7,6 @@
 
 #define TWHEEL_TIME_NEVER	0x7fffffffffffffffULL
 
-#define TWHEEL_NO_EXPIRY	0xffffffffffffffffULL
-
 #define TWHEEL_SIZE_MAX		4096U
 
 enum twheel_clock {
@@ -30,6 +28,8 @@ enum twheel_clock {
 #define TWHEEL_SLACK_MAX_NS	3600000000000ULL
 #define TWHEEL_NAME_SIZE	16U
 
+#define TWHEEL_SLACK_TICKS_MAX	32767U
+
 #define TWHEEL_SETUP_ONE_LEVEL	(1U << 0)
 #define TWHEEL_SETUP_KEYED	(1U << 1)
 
@@ -45,15 +45,18 @@ struct twheel_setup {
 	char name[TWHEEL_NAME_SIZE];
 };
 
-#define TWHEEL_FEATURE_REFRESH	(1ULL << 0)
-#define TWHEEL_FEATURE_KEYED	(1ULL << 1)
-#define TWHEEL_FEATURE_WRITE	(1ULL << 2)
-#define TWHEEL_FEATURE_SLACK	(1ULL << 3)
-#define TWHEEL_FEATURE_URING_CMD	(1ULL << 4)
+#define TWHEEL_FEATURE_URING_CMD	(1ULL << 0)
 
 #define TWHEEL_LATE_TICKS	32
 
 #define TWHEEL_INFO_WALK	(1U << 0)
+
+enum twheel_wheel_state {
+	TWHEEL_WHEEL_NEW	= 0,
+	TWHEEL_WHEEL_RUNNING	= 1,
+	TWHEEL_WHEEL_DRAINING	= 2,
+	TWHEEL_WHEEL_DRAINED	= 3,
+};
 
 struct twheel_info {
 	__u32 size;
@@ -62,7 +65,7 @@ struct twheel_info {
 	__u32 setup_flags;
 	__aligned_u64 tick_ns;
 	__u32 slots;
-	__u32 levels;
+	__u32 state;
 	__u32 max_pending;
 	__u32 max_pending_limit;
 	__u32 max_vector;
@@ -74,7 +77,6 @@ struct twheel_info {
 	__u32 reserved;
 	__aligned_u64 now_ns;
 	__aligned_u64 next_expiry_ns;
-	__aligned_u64 max_late_ns;
 	__aligned_u64 armed;
 	__aligned_u64 pending;
 	__aligned_u64 unread;
@@ -160,6 +162,7 @@ struct twheel_status {
 	__u32 deliveries;
 	__u32 slack_ticks;
 	__u32 reserved;
+	__aligned_u64 fired_ns;
 };
 
 struct twheel_list {
@@ -176,6 +179,13 @@ struct twheel_advance {
 	__u32 size;
 	__u32 reserved;
 	__aligned_u64 to_ns;
+};
+
+struct twheel_reopen {
+	__u32 size;
+	__u32 flags;
+	__u32 event_size;
+	__u32 reserved;
 };
 
 #define TWHEEL_EVENT_DRAINED	(1U << 0)
@@ -238,15 +248,15 @@ enum twheel_command {
 	TWHEEL_IOC_REOPEN	= _IO(TWHEEL_IOC_MAGIC, 0x09),
 };
 
-#define TWHEEL_IOC_INFO		TWHEEL_IOC_INFO
-#define TWHEEL_IOC_SETUP	TWHEEL_IOC_SETUP
-#define TWHEEL_IOC_ARM		TWHEEL_IOC_ARM
-#define TWHEEL_IOC_REARM	TWHEEL_IOC_REARM
-#define TWHEEL_IOC_CANCEL	TWHEEL_IOC_CANCEL
-#define TWHEEL_IOC_QUERY	TWHEEL_IOC_QUERY
-#define TWHEEL_IOC_LIST		TWHEEL_IOC_LIST
-#define TWHEEL_IOC_DRAIN	TWHEEL_IOC_DRAIN
-#define TWHEEL_IOC_ADVANCE	TWHEEL_IOC_ADVANCE
-#define TWHEEL_IOC_REOPEN	TWHEEL_IOC_REOPEN
+#define TWHEEL_IOC_INFO		_IO(TWHEEL_IOC_MAGIC, 0x00)
+#define TWHEEL_IOC_SETUP	_IO(TWHEEL_IOC_MAGIC, 0x01)
+#define TWHEEL_IOC_ARM		_IO(TWHEEL_IOC_MAGIC, 0x02)
+#define TWHEEL_IOC_REARM	_IO(TWHEEL_IOC_MAGIC, 0x03)
+#define TWHEEL_IOC_CANCEL	_IO(TWHEEL_IOC_MAGIC, 0x04)
+#define TWHEEL_IOC_QUERY	_IO(TWHEEL_IOC_MAGIC, 0x05)
+#define TWHEEL_IOC_LIST		_IO(TWHEEL_IOC_MAGIC, 0x06)
+#define TWHEEL_IOC_DRAIN	_IO(TWHEEL_IOC_MAGIC, 0x07)
+#define TWHEEL_IOC_ADVANCE	_IO(TWHEEL_IOC_MAGIC, 0x08)
+#define TWHEEL_IOC_REOPEN	_IO(TWHEEL_IOC_MAGIC, 0x09)
 
 #endif
