@@ -205,7 +205,7 @@ static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kun
 	arm_many(test, 4 * PASS_STEP, NULL);
 	time_set(tw, START_NS + 10 * TICK_NS);
 	fatal_signal_send();
-	KUNIT_EXPECT_EQ(test, pass_now(tw), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, twheel_run_now(tw), -ERESTARTSYS);
 	fatal_signal_forget();
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
