@@ -10,9 +10,9 @@
  *             '--> inbox --^   ^--- steps of a pass, by softirq, kthread, ADVANCE or DRAIN
  *
  * Order of files: a part, X.c and its X.h, calls those below it, and none above.
- *	twheel_main twheel_chardev twheel_stat twheel_ioctl arm rearm cancel read query control
- *	run places lock expire alarm keys refresh user_access pages account trace time timeout
- *	syncpoint twheel_wheel twheel_compat
+ *	twheel_main twheel_chardev twheel_stat twheel_ioctl arm rearm element cancel read query
+ *	control run places lock expire alarm keys refresh user_access pages account trace time
+ *	timeout syncpoint twheel_wheel twheel_compat
  *
  * Locks, the outer ones first; they are declared in engine.h, places.h and account.[ch]:
  *	control.mutex	SETUP, ADVANCE, DRAIN, the start, and INFO before it, one at a time

@@ -17,6 +17,7 @@
  */
 #include <linux/errno.h>
 
+#include "element.h"
 #include "lock.h"
 #include "trace.h"
 #include "user_access.h"

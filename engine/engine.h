@@ -22,9 +22,6 @@
 #include "timeout.h"
 #include "twheel_wheel.h"
 
-struct twheel_arm;
-struct twheel_call;
-
 /* A step processes this many timeouts at most, under one hold of the lock. */
 #define PASS_STEP	64
 
@@ -204,11 +201,6 @@ static __always_inline void alarm_need(struct tw_ctx *tw, u64 first_ns, unsigned
 		     (tw->wheel.cascade_ns < tw->alarm.at_ns && tw->alarm.nr_new > ALARM_SCAN_MAX)))
 		twheel_alarm_need(tw, first_ns);
 }
-
-/* rearm.c: ARM in a keyed wheel */
-int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
-		       struct twheel_call *call);
-int twheel_upsert_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait);
 
 /* alarm.c */
 bool twheel_alarm_set(struct tw_ctx *tw, enum hrtimer_restart *restart);

@@ -100,33 +100,6 @@ static __always_inline void twheel_unlock(struct tw_ctx *tw)
 	unlock_end();
 }
 
-/* The clock, read once in a call: relative deadlines count from it. */
-static __always_inline u64 call_now_ns(struct tw_ctx *tw, struct twheel_call *call)
-{
-	if (likely(!call->now_ns))
-		call->now_ns = clock_now(&tw->clock);
-	return call->now_ns;
-}
-
-/* The softirq is late by less than this after an alarm, unless the machine stands still. */
-#define ALARM_LATE_NS	NSEC_PER_SEC
-
-/*
- * A time from which on a plain deadline that is before the end of time has certainly not passed,
- * found without reading the clock: the alarm's if it is still queued.  It may be late, or have rung
- * in vain, so shortly after it nothing is certain.  NEVER_NS if the clock has to be read: if the
- * alarm is not set, or may ring later than it was set to.
- */
-static __always_inline u64 certain_ns(struct tw_ctx *tw) __must_hold(&tw->lock)
-{
-	u64 at_ns = tw->alarm.at_ns;
-
-	if (unlikely(!hrtimer_is_queued(&tw->alarm.timer) || at_ns >= TWHEEL_TIME_NEVER ||
-		     !tw->clock.steady))
-		return NEVER_NS;
-	return max(at_ns + ALARM_LATE_NS, tw->wheel.base_ns + 1);
-}
-
 /*
  * Put a PENDING timeout that is in no list to where its deadline says.  @passed_ns is what
  * passed_ns() returned.  Returns when it is due; NEVER_NS if no alarm is needed for it.

@@ -16,6 +16,7 @@
 #include <linux/err.h>
 #include <linux/errno.h>
 
+#include "element.h"
 #include "lock.h"
 #include "trace.h"
 #include "user_access.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Times: the clock of a wheel, its ticks, slack, and the deadline that an element asks for */
+/* Times: the clock of a wheel, its ticks, and slack */
 #ifndef _TWHEEL_ENGINE_TIME_H
 #define _TWHEEL_ENGINE_TIME_H
 
@@ -138,87 +138,6 @@ static inline u64 slack_due_ns(const struct twheel_clockwork *clock, u32 flags, 
 static inline u64 slack_edge_ns(const struct twheel_clockwork *clock, u32 flags, u64 now_ns)
 {
 	return (div64_u64(now_ns, clock->tick_ns) & ~slack_ticks(flags)) * clock->tick_ns;
-}
-
-/* The times that an element of ARM or REARM asks for */
-
-/* The flags that make an ARM in a keyed wheel, or a REARM, depend on the timeout that is there. */
-#define ARM_IF		(TWHEEL_ARM_IF_ABSENT | TWHEEL_ARM_IF_PRESENT)
-#define ARM_ONLY	(TWHEEL_ARM_ONLY_LATER | TWHEEL_ARM_ONLY_EARLIER)
-
-/*
- * Return 0 or -EINVAL.  Of the flags above, an element may have @conditions.  If the clock is
- * @settable, the deadline has to be absolute: a relative one would move when the clock is set.  A
- * time that is greater than the end of time is a difference that has become negative.
- */
-static inline int arm_check(const struct twheel_arm *arm, u32 conditions, bool settable)
-{
-	if (arm->expires_ns > TWHEEL_TIME_NEVER || arm->interval_ns > TWHEEL_TIME_NEVER ||
-	    arm->slack_ticks > TWHEEL_SLACK_TICKS_MAX)
-		return -EINVAL;
-	if (arm->flags & ~(TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_FIXED_DELAY | conditions))
-		return -EINVAL;
-	if (settable && !(arm->flags & TWHEEL_ARM_ABSOLUTE))
-		return -EINVAL;
-	if ((arm->flags & ARM_IF) == ARM_IF || (arm->flags & ARM_ONLY) == ARM_ONLY)
-		return -EINVAL;
-	if (!arm->interval_ns &&
-	    (arm->repeats || (arm->flags & TWHEEL_ARM_FIXED_DELAY)))
-		return -EINVAL;
-	return 0;
-}
-
-/* Return whether the timeout needs a struct twheel_extra. */
-static inline bool arm_needs_extra(const struct twheel_arm *arm)
-{
-	return arm->interval_ns | arm->slack_ticks;
-}
-
-/* The deadline of an element as an absolute time; saturates at the end of time. */
-static __always_inline u64 arm_deadline_ns(u64 expires_ns, u32 flags, u64 now_ns)
-{
-	return flags & TWHEEL_ARM_ABSOLUTE ? expires_ns : ns_add(now_ns, expires_ns);
-}
-
-/*
- * Return the deadline of a plain element as an absolute time.  Return NEVER_NS if the element has a
- * period, slack or conditions, or if its deadline is relative and the clock was not read (@now_ns
- * is 0) or can be set.
- */
-static __always_inline u64 arm_plain_ns(const struct twheel_clockwork *clock,
-					const struct twheel_arm *arm, u64 now_ns)
-{
-	if (unlikely(arm->interval_ns | arm->repeats | arm->slack_ticks))
-		return NEVER_NS;
-	if (likely(arm->flags == TWHEEL_ARM_ABSOLUTE))
-		return arm->expires_ns;
-	return !arm->flags && now_ns && !clock->settable ? ns_add(now_ns, arm->expires_ns) :
-							   NEVER_NS;
-}
-
-/*
- * Write the parameters of an element into a timeout.  The caller also overwrites its word in the
- * refresh table.  It holds the wheel's lock, or has taken the place for an ARM; and if the timeout
- * has a period or slack, it has provided the struct twheel_extra.
- */
-static inline void timeout_schedule(const struct twheel_clockwork *clock, struct twheel_timeout *t,
-				    const struct twheel_arm *arm, u64 now_ns)
-{
-	u64 deadline_ns = arm_deadline_ns(arm->expires_ns, arm->flags, now_ns);
-
-	if (arm_needs_extra(arm)) {
-		*timeout_extra(t) = (struct twheel_extra){
-			.interval_ns	= arm->interval_ns ?
-					  max(arm->interval_ns, clock->tick_ns) : 0,
-			.repeats_left	= arm->repeats,
-			.flags		= slack_flags(arm->slack_ticks) |
-					  (arm->repeats ? EXTRA_LIMITED : 0) |
-					  (arm->flags & TWHEEL_ARM_FIXED_DELAY ?
-					   EXTRA_FIXED_DELAY : 0),
-		};
-		deadline_ns |= DEADLINE_EXTRA;
-	}
-	t->deadline_ns = deadline_ns;
 }
 
 #endif /* _TWHEEL_ENGINE_TIME_H */
