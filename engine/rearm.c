@@ -79,37 +79,44 @@ static inline int rearm_provide(struct tw_ctx *tw, const struct rearming *rearmi
 }
 
 /*
- * Does an element and copies its result out, unless @user is NULL.  False if that faults, or if the
- * element needs memory.
+ * Does elements, and copies their results out unless @user is NULL, until one faults or needs
+ * memory; returns how many.
  */
-typedef bool (*rearm_element_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
-				 struct twheel_arm __user *user, struct rearming *rearming);
-
-/* Release the lock.  A poller may have seen the wheel full while places were taken. */
-static __always_inline void rearm_unlock(struct tw_ctx *tw, const struct rearming *rearming)
-	__releases(&tw->lock)
-{
-	twheel_unlock(tw);
-	if (unlikely(rearming->nr_before))
-		twheel_places_freed(tw, rearming->nr_before);
-}
-
-/* Does elements, until one faults or needs memory; returns how many. */
 typedef unsigned int (*rearm_elements_fn)(struct tw_ctx *tw, struct twheel_arm *arm,
 					  struct twheel_arm __user *user, unsigned int nr,
 					  struct rearming *rearming);
 
+/* Do elements under the lock, by @elements: returns what that does, or -ESHUTDOWN. */
+static __always_inline int rearm_locked(struct tw_ctx *tw, struct twheel_arm *arm,
+					struct twheel_arm __user *user, unsigned int nr,
+					struct rearming *rearming, rearm_elements_fn elements)
+{
+	unsigned int i;
+
+	twheel_lock(tw);
+	if (unlikely(READ_ONCE(tw->control.draining))) {
+		twheel_unlock(tw);
+		return -ESHUTDOWN;
+	}
+	i = elements(tw, arm, user, nr, rearming);
+	alarm_need(tw, rearming->first_ns, rearming->nr_ok);
+	twheel_unlock(tw);
+	/* A poller may have seen the wheel full while places were taken. */
+	if (unlikely(rearming->nr_before))
+		twheel_places_freed(tw, rearming->nr_before);
+	return i;
+}
+
 /*
- * Do up to @nr elements under the lock, by @elements.  Returns how many are done.  If none is:
- * -EFAULT, and the caller has a fault of the first one served and tries again; -ESHUTDOWN; or
- * -EINTR by a fatal signal.
+ * Do up to @nr elements of a call.  Returns how many are done.  If none is: -EFAULT, and the caller
+ * has a fault of the first one served and tries again; -ESHUTDOWN; or -EINTR by a fatal signal.
  */
 static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 				       unsigned int nr, struct twheel_call *call,
 				       rearm_elements_fn elements)
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
-	int err = 0;
+	int done, err = 0;
 
 	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
 	if (unlikely(!nr))
@@ -120,23 +127,40 @@ static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __us
 			.first_ns	= NEVER_NS,
 			.refused	= err,
 		};
-		unsigned int i;
 
-		twheel_lock(tw);
-		if (unlikely(READ_ONCE(tw->control.draining))) {
-			twheel_unlock(tw);
-			return -ESHUTDOWN;
-		}
-		i = elements(tw, arm, user, nr, &rearming);
-		alarm_need(tw, rearming.first_ns, rearming.nr_ok);
-		rearm_unlock(tw, &rearming);
+		done = rearm_locked(tw, arm, user, nr, &rearming, elements);
 		call->nr_ok += rearming.nr_ok;
-		if (likely(i))
-			return i;
+		if (likely(done))
+			return done;
 		if (!rearming.needs)
 			return -EFAULT;
 		err = rearm_provide(tw, &rearming, false);
 	} while (err != -EINTR);
+	return err;
+}
+
+/*
+ * Do an element that the device has: 0, or an errno as in the result of an element.  If @nowait,
+ * refuse with -EAGAIN what would have to sleep.
+ */
+static int rearm_single(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait,
+			rearm_elements_fn elements)
+{
+	struct twheel_call call = { .by_key = by_key };
+	int err;
+
+	do {
+		struct rearming rearming = {
+			.call		= &call,
+			.first_ns	= NEVER_NS,
+			.result		= -ESHUTDOWN,
+		};
+
+		rearm_locked(tw, arm, NULL, 1, &rearming, elements);
+		if (!rearming.needs)
+			return min(rearming.result, 0);
+		err = rearm_provide(tw, &rearming, nowait);
+	} while (!err);
 	return err;
 }
 
@@ -215,7 +239,7 @@ static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming
 	return *t ? rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
 }
 
-/* Do an element in the slow path: a rearm_element_fn. */
+/* Do an element in the slow path.  False if copying its result out faults, or it needs memory. */
 static bool rearm_slow(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
 		       struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -295,17 +319,16 @@ static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct t
 	return i;
 }
 
-/* Do the rest of a batch: the next element in the slow path. */
+/* Do elements, the first one in the slow path: a rearm_elements_fn. */
 static noinline unsigned int rearm_rest(struct tw_ctx *tw, struct twheel_arm *arm,
 					struct twheel_arm __user *user, unsigned int nr,
-					u64 from_ns, struct rearming *rearming)
+					struct rearming *rearming)
 	__must_hold(&tw->lock)
 {
+	u64 from_ns = rearm_from_ns(tw, rearming);
 	u32 stride = rearming->call->stride;
 	unsigned int i = 0;
 
-	if (!rearming->now_ns)
-		from_ns = rearm_from_ns(tw, rearming);
 	while (i < nr && rearm_slow(tw, arm + i, access_at(user, i, stride), rearming)) {
 		rearming->refused = 0;
 		i++;
@@ -332,40 +355,8 @@ static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 		i = rearm_fast(tw, arm, user, nr, from_ns, rearming);
 	if (unlikely(i < nr))
 		i += rearm_rest(tw, arm + i, access_at(user, i, rearming->call->stride), nr - i,
-				from_ns, rearming);
+				rearming);
 	return i;
-}
-
-/*
- * Do an element that the device has, by @element: 0, or an errno as in the result of an element.
- * If
- * @nowait, refuse with -EAGAIN what would have to sleep.
- */
-static int rearm_single(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait,
-			rearm_element_fn element)
-{
-	struct twheel_call call = { .by_key = by_key };
-	int err;
-
-	do {
-		struct rearming rearming = {
-			.call		= &call,
-			.now_ns		= call_now_ns(tw, &call),
-			.first_ns	= NEVER_NS,
-			.result		= -ESHUTDOWN,
-		};
-
-		twheel_lock(tw);
-		if (!READ_ONCE(tw->control.draining)) {
-			element(tw, arm, NULL, &rearming);
-			alarm_need(tw, rearming.first_ns, rearming.nr_ok);
-		}
-		rearm_unlock(tw, &rearming);
-		if (!rearming.needs)
-			return min(rearming.result, 0);
-		err = rearm_provide(tw, &rearming, nowait);
-	} while (!err);
-	return err;
 }
 
 /* Re-arm up to TWHEEL_BATCH timeouts; returns what rearm_batch() does. */
@@ -378,7 +369,7 @@ int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 /* Re-arm a timeout by its id or key; returns what rearm_single() does. */
 int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
-	return rearm_single(tw, arm, by_key, nowait, rearm_slow);
+	return rearm_single(tw, arm, by_key, nowait, rearm_rest);
 }
 
 /* ARM in a keyed wheel */
@@ -488,7 +479,7 @@ static bool upsert_copy_out(struct twheel_arm __user *user, u64 id, int result, 
 	return copied;
 }
 
-/* Copy the result of an element out, and do it: a rearm_element_fn. */
+/* Copy the result of an element out, and do it.  False if that faults, or if it needs memory. */
 static bool upsert_element(struct tw_ctx *tw, struct twheel_arm *arm,
 			   struct twheel_arm __user *user, struct rearming *rearming)
 	__must_hold(&tw->lock)
@@ -541,5 +532,5 @@ int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsign
 /* Arm a timeout in a keyed wheel; returns what rearm_single() does. */
 int twheel_upsert_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 {
-	return rearm_single(tw, arm, true, nowait, upsert_element);
+	return rearm_single(tw, arm, true, nowait, upsert_elements);
 }
