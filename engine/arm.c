@@ -28,7 +28,6 @@
  * @place: the next place to be used; NULL if none is left
  * @nr: how many timeouts have a place
  * @short_of: why there is no place left, an errno
- * @nr_copied: 1 if the user may have the id of @place
  * @nowait: the call may not sleep
  * @now_ns: the clock when the call began; 0 until a relative deadline or the slow path has it read
  */
@@ -37,7 +36,6 @@ struct arming {
 	struct twheel_timeout *place;
 	unsigned int nr;
 	int short_of;
-	unsigned int nr_copied;
 	bool nowait;
 	u64 now_ns;
 };
@@ -78,11 +76,9 @@ static noinline bool arm_slow(struct tw_ctx *tw, const struct twheel_arm *arm,
 
 	arming->now_ns = call_now_ns(tw, call);
 	err = arm_begin(tw, arm, arming);
-	arming->nr_copied = !err;
 	if (put_user(err ? 0 : timeout_id(arming->place), &user->id) ||
 	    put_user(err ?: (s32)TWHEEL_CREATED, &user->result))
 		return false;
-	arming->nr_copied = 0;
 	if (!err)
 		arming_next(arming);
 	else if (err == -EAGAIN)
@@ -248,11 +244,11 @@ static __always_inline int arm_finish(struct tw_ctx *tw, struct arming *arming)
 	struct twheel_timeout *unused = arming->place;
 
 	if (arming->nr && unlikely(!arm_submit(tw, arming))) {
-		twheel_places_give(tw, arming->first, arming->nr + arming->nr_copied);
+		twheel_places_give(tw, arming->first);
 		return -ESHUTDOWN;
 	}
 	if (unlikely(unused))
-		twheel_places_give(tw, unused, arming->nr_copied);
+		twheel_places_give(tw, unused);
 	return 0;
 }
 

@@ -320,10 +320,10 @@ void twheel_places_freed(struct tw_ctx *tw, u32 nr_before)
 }
 
 /*
- * Give back places that an ARM has taken and not used.  The ids of the first @nr_copied of them may
- * have been copied out.  The caller holds no lock of the engine.
+ * Give back places that an ARM has taken and not used.  G8: some of their ids may have been copied
+ * out, so none is used again.  The caller holds no lock of the engine.
  */
-void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first, unsigned int nr_copied)
+void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first)
 {
 	struct twheel_places *places = &tw->places;
 	struct twheel_timeout *t, *next;
@@ -334,11 +334,6 @@ void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first, unsigne
 	nr_before = places->nr_taken;
 	for (t = first; t; t = next) {
 		next = place_next(t);
-		/* G8: an id that was copied out is not used again. */
-		if (nr_copied)
-			nr_copied--;
-		else
-			place_keep_gen(t);
 		places_count_free(places, 1);
 		place_free(places, t);
 	}

@@ -147,7 +147,7 @@ void twheel_place_refused(struct tw_ctx *tw);
 int twheel_places_provide(struct tw_ctx *tw);
 struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw);
 int twheel_place_take_again(struct tw_ctx *tw, struct twheel_timeout *t);
-void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first, unsigned int nr_copied);
+void twheel_places_give(struct tw_ctx *tw, struct twheel_timeout *first);
 void twheel_places_freed(struct tw_ctx *tw, u32 nr_before);
 int twheel_extra_provide(struct tw_ctx *tw, u32 index, bool nowait);
 void twheel_places_free(struct twheel_places *places);

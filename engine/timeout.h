@@ -229,12 +229,6 @@ static __always_inline bool timeout_end(struct twheel_timeout *t)
 	return t->word >= GEN_ONE;
 }
 
-/* Keep the generation of a place that was not used, as timeout_end() follows. */
-static inline void place_keep_gen(struct twheel_timeout *t)
-{
-	t->word -= GEN_ONE;
-}
-
 static inline u64 place_word(u32 gen, u32 index)
 {
 	return (u64)gen << GEN_SHIFT | index;

@@ -94,26 +94,6 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 	KUNIT_EXPECT_GT(test, nr, 6 * 2);
 }
 
-/* G7: a place whose id was not copied out keeps its generation, so that none is wasted. */
-static void a_place_that_was_not_used_keeps_its_generation(struct kunit *test)
-{
-	struct twheel_arm *how = kunit_kcalloc(test, 4, sizeof(*how), GFP_KERNEL);
-	struct tw_ctx *tw = test->priv;
-	unsigned int i;
-	u64 id, next;
-
-	KUNIT_ASSERT_NOT_NULL(test, how);
-	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
-	KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
-	for (i = 0; i < 4; i++)
-		how[i].repeats = 1;
-	for (i = 0; i < 10; i++)
-		KUNIT_ASSERT_EQ(test, arm_some(tw, how, 4), 4);
-	for (i = 0; i < PLACES_PER_PAGE; i++)
-		KUNIT_ASSERT_EQ(test, timeout_gen(place_of(tw, i)), i == (u32)id ? 2U : 1U);
-	KUNIT_ASSERT_EQ(test, arm_plain(tw, &next), 0);
-}
-
 static void drain_begins(void)
 {
 	WRITE_ONCE(user_memory.tw->control.draining, true);
@@ -400,7 +380,6 @@ static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(an_element_beyond_max_pending_says_eagain_and_takes_nothing),
 	KUNIT_CASE(a_batch_with_bad_elements_arms_the_good_ones),
 	KUNIT_CASE(an_arm_that_faults_anywhere_has_armed_the_ids_copied_out),
-	KUNIT_CASE(a_place_that_was_not_used_keeps_its_generation),
 	KUNIT_CASE(an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out),
 	KUNIT_CASE(an_arm_that_may_not_wait_takes_free_places),
 	KUNIT_CASE(a_timeout_that_is_due_when_armed_is_an_event_at_once),

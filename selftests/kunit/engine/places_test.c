@@ -66,10 +66,10 @@ static void places_are_counted_exactly(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, !first, !got);
 			if (got < nr)
 				KUNIT_ASSERT_EQ(test, short_of, -EAGAIN);
-			twheel_places_give(tw, first, 0);
+			twheel_places_give(tw, first);
 			KUNIT_ASSERT_EQ(test, tw->places.nr_taken, i);
 		}
-		twheel_places_give(tw, held, 0);
+		twheel_places_give(tw, held);
 	}
 }
 
@@ -87,9 +87,9 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[1], &short_of), 8U);
 	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 1, false, &none, &short_of), 0U);
 	KUNIT_EXPECT_FALSE(test, has_room(tw));
-	twheel_places_give(tw, first[1], 0);
+	twheel_places_give(tw, first[1]);
 	KUNIT_EXPECT_TRUE(test, has_room(tw));
-	twheel_places_give(tw, first[0], 0);
+	twheel_places_give(tw, first[0]);
 	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, (u32)BIT(30) - 40);
 	tw->places.nr_taken = 0;
 	tw->places.max_pending = limit;
@@ -112,7 +112,7 @@ static void a_place_that_is_not_at_hand_under_the_lock_says_why(struct kunit *te
 	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
 	KUNIT_EXPECT_EQ(test, PTR_ERR(full), (long)-EAGAIN);
 	t->link.next = NULL;
-	twheel_places_give(tw, t, 1);
+	twheel_places_give(tw, t);
 	KUNIT_EXPECT_EQ(test, timeout_gen(t), 2U);
 }
 

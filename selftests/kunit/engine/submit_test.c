@@ -125,7 +125,7 @@ static void nothing_is_added_to_the_inbox_of_a_draining_wheel(struct kunit *test
 	twheel_unlock(tw);
 	KUNIT_EXPECT_FALSE(test, queued);
 	KUNIT_EXPECT_EQ(test, tw->events.armed, 0ULL);
-	twheel_places_give(tw, arming.first, 1);
+	twheel_places_give(tw, arming.first);
 }
 
 /* G1: a caller may have read the clock before the wheel was turned. */
