@@ -181,16 +181,16 @@ bool twheel_alarm_set(struct tw_ctx *tw, enum hrtimer_restart *restart) __must_h
 
 /*
  * In the alarm's function, set the alarm for the first edge of a tick that is at least @pause_ns (1
- * or more) after @machine_ns, which ktime_get_ns() has just returned.  An ARM may have set it for
- * an earlier one.  @restart is as in twheel_alarm_set().
+ * or more) from now.  An ARM may have set it for an earlier one.  @restart is as in
+ * twheel_alarm_set().
  *
  * G2 bounded lateness: more is left to do, and the softirq may have to leave it to the kthread,
  * which sets the alarm then.  If it has not done so by this tick, the softirq goes on.
  */
-void twheel_alarm_set_next(struct tw_ctx *tw, u64 machine_ns, u64 pause_ns,
-			   enum hrtimer_restart *restart) __must_hold(&tw->lock)
+void twheel_alarm_set_next(struct tw_ctx *tw, u64 pause_ns, enum hrtimer_restart *restart)
+	__must_hold(&tw->lock)
 {
-	u64 next_ns = edge_after_ns(&tw->clock, clock_at_ns(&tw->clock, machine_ns) + pause_ns);
+	u64 next_ns = edge_after_ns(&tw->clock, clock_now(&tw->clock) + pause_ns);
 
 	if (next_ns < tw->alarm.at_ns)
 		alarm_begin(tw, next_ns, restart);

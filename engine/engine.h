@@ -204,8 +204,7 @@ static __always_inline void alarm_need(struct tw_ctx *tw, u64 first_ns, unsigned
 
 /* alarm.c */
 bool twheel_alarm_set(struct tw_ctx *tw, enum hrtimer_restart *restart);
-void twheel_alarm_set_next(struct tw_ctx *tw, u64 machine_ns, u64 pause_ns,
-			   enum hrtimer_restart *restart);
+void twheel_alarm_set_next(struct tw_ctx *tw, u64 pause_ns, enum hrtimer_restart *restart);
 
 /* control.c */
 void twheel_set_defaults(struct tw_ctx *tw);

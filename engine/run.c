@@ -293,7 +293,7 @@ static enum hrtimer_restart alarm_leave(struct tw_ctx *tw, u64 now_ns)
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 
 	if (alarm_lock(tw)) {
-		twheel_alarm_set_next(tw, now_ns, share_pause_ns(tw, now_ns), &restart);
+		twheel_alarm_set_next(tw, share_pause_ns(tw, now_ns), &restart);
 		tw->alarm.paid = true;
 		twheel_unlock_quietly(tw);
 	}
@@ -306,7 +306,6 @@ static enum hrtimer_restart alarm_work(struct tw_ctx *tw, u64 end_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 	unsigned int steps = 0;
-	u64 now_ns;
 
 	if (!alarm_lock(tw))
 		return restart;
@@ -323,9 +322,8 @@ static enum hrtimer_restart alarm_work(struct tw_ctx *tw, u64 end_ns)
 			return restart;
 		}
 		/* If the kthread gets no processor by the next tick, the alarm rings then. */
-		now_ns = ktime_get_ns();
-		twheel_alarm_set_next(tw, now_ns, 1, &restart);
-		if (++steps == SOFT_STEPS || now_ns >= end_ns) {
+		twheel_alarm_set_next(tw, 1, &restart);
+		if (++steps == SOFT_STEPS || ktime_get_ns() >= end_ns) {
 			twheel_unlock(tw);
 			break;
 		}

@@ -91,14 +91,6 @@ static __always_inline u64 clock_now(const struct twheel_clockwork *clock)
 	return twheel_clock_other(clock);
 }
 
-/* Read a wheel's clock just after ktime_get_ns() has returned @machine_ns. */
-static __always_inline u64 clock_at_ns(const struct twheel_clockwork *clock, u64 machine_ns)
-{
-	if (likely(clock->kind == TWHEEL_CLOCK_MONOTONIC))
-		return machine_ns + clock->offset_ns;
-	return twheel_clock_other(clock);
-}
-
 /*
  * Slack: the ticks of timeouts that may be late, so that many expire together
  *
