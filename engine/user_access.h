@@ -95,7 +95,7 @@ static __always_inline bool access_put_result(s32 result, s32 __user *to)
 	return access_put_half(result, (u32 __user *)to);
 }
 
-/* The element of a vector that comes @i entries after another one, and the next one. */
+/* The element of a vector that comes @i elements after another one, and the next one. */
 #define access_at(user, i, stride) \
 	((typeof(user))((void __user *)(user) + (size_t)(i) * (stride)))
 #define access_next(user, stride)	access_at(user, 1, stride)
@@ -130,39 +130,39 @@ static inline bool access_put_result_locked(s32 result, s32 __user *to)
  * Copy an element of @size bytes in by single loads: for so few they are quicker than a function.
  * False if that faults, or if an element is as long as no element was when this was written.
  */
-static __always_inline bool access_copy_one(u64 *entry, size_t size, const u64 __user *user)
+static __always_inline bool access_copy_one(u64 *to, size_t size, const u64 __user *user)
 {
 	bool got;
 
 	/* The caller has it in memory, and it would be read from there each time. */
 	OPTIMIZER_HIDE_VAR(user);
-	if ((size != 2 * sizeof(*entry) && size != 7 * sizeof(*entry)) || !access_open(user, size))
+	if ((size != 2 * sizeof(*to) && size != 7 * sizeof(*to)) || !access_open(user, size))
 		return false;
-	got = access_get(&entry[0], &user[0]) && access_get(&entry[1], &user[1]);
-	if (size > 2 * sizeof(*entry))
-		got = got && access_get(&entry[2], &user[2]) && access_get(&entry[3], &user[3]) &&
-		      access_get(&entry[4], &user[4]) && access_get(&entry[5], &user[5]) &&
-		      access_get(&entry[6], &user[6]);
+	got = access_get(&to[0], &user[0]) && access_get(&to[1], &user[1]);
+	if (size > 2 * sizeof(*to))
+		got = got && access_get(&to[2], &user[2]) && access_get(&to[3], &user[3]) &&
+		      access_get(&to[4], &user[4]) && access_get(&to[5], &user[5]) &&
+		      access_get(&to[6], &user[6]);
 	access_close();
 	return got;
 }
 
-unsigned int twheel_access_copy_each(void *entries, size_t size, const void __user *user,
+unsigned int twheel_access_copy_each(void *elements, size_t size, const void __user *user,
 				     u32 stride, unsigned int nr);
 
 /*
  * Copy elements in that have @size bytes here, until one cannot be read; returns how many.  Members
  * that a shorter element leaves out are zero.  Sleeps.
  */
-static __always_inline unsigned int access_copy_in(void *entries, size_t size,
+static __always_inline unsigned int access_copy_in(void *elements, size_t size,
 						   const void __user *user, u32 stride,
 						   unsigned int nr)
 {
 	if (likely(stride == size) &&
-	    likely(nr == 1 ? access_copy_one(entries, size, user) :
-			     !copy_from_user(entries, user, nr * size)))
+	    likely(nr == 1 ? access_copy_one(elements, size, user) :
+			     !copy_from_user(elements, user, nr * size)))
 		return nr;
-	return twheel_access_copy_each(entries, size, user, stride, nr);
+	return twheel_access_copy_each(elements, size, user, stride, nr);
 }
 
 #endif /* _TWHEEL_ENGINE_USER_ACCESS_H */
