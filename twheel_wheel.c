@@ -95,12 +95,7 @@ static u32 config_levels(const struct twheel_wheel_config *config)
 	return nr;
 }
 
-/**
- * twheel_wheel_size() - how much memory the slots of a wheel take
- * @config: the shape of the wheel
- *
- * Return: bytes.
- */
+/* Return how many bytes the slots of a wheel take. */
 size_t twheel_wheel_size(const struct twheel_wheel_config *config)
 {
 	u32 level, nr = config_levels(config);
@@ -112,12 +107,9 @@ size_t twheel_wheel_size(const struct twheel_wheel_config *config)
 	return size;
 }
 
-/**
- * twheel_wheel_init() - make a wheel without entries
- * @w: the wheel
- * @config: its shape
- * @memory: twheel_wheel_size() zeroed bytes, aligned for pointers
- * @base_ns: the time that it begins with: the keys of all entries are later
+/*
+ * Make a wheel without entries, which begins with the time @base_ns: the keys of all entries are
+ * later.  @memory is twheel_wheel_size() zeroed bytes, aligned for pointers.
  */
 void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config *config,
 		       void *memory, u64 base_ns)
@@ -153,16 +145,13 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
 /* So many empty slots are put out of use at a time. */
 #define EMPTY_SLOTS	256
 
-/**
- * twheel_wheel_first() - find the first slot of a level that has an entry
- * @w: the wheel
- * @level: the level
+/*
+ * Return the first slot of a level that has an entry, or NULL if there is none.  The level's
+ * begin_ns then says when the slot begins, or that it has begun.  If there are many empty slots
+ * before it, return NULL as well, but leave the level in used.
  *
- * Its begin_ns then says when the slot begins, or that it has begun.  G5: the search begins where
- * the last one has ended, and looks at no word of the bitmap again for each empty slot.
- *
- * Return: the slot, or NULL if there is none; NULL as well if there were many empty ones before it,
- * and the level is still in used then.
+ * G5: the search begins where the last one has ended, and looks at no word of the bitmap again for
+ * each empty slot.
  */
 struct twheel_link **twheel_wheel_first(struct twheel_wheel *w, u32 level)
 {
@@ -238,12 +227,7 @@ static bool rounds_skip(struct twheel_wheel *w, u64 begin_ns, u64 until_ns)
 	return w->base_ns != base_ns;
 }
 
-/**
- * twheel_wheel_put_back() - put an entry that has come up back, as it is not due
- * @w: the wheel
- * @link: the entry, which is in no list
- * @key_ns: its key
- */
+/* Put an entry that has come up back, as it is not due.  It is in no list. */
 void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64 key_ns)
 {
 	w->round_min_ns = min(w->round_min_ns, key_ns);
@@ -253,17 +237,13 @@ void twheel_wheel_put_back(struct twheel_wheel *w, struct twheel_link *link, u64
 		twheel_wheel_insert(w, link, key_ns);
 }
 
-/**
- * twheel_wheel_turn() - turn the wheel to the next slot that has an entry
- * @w: the wheel, without coming entries
- * @until_ns: the edge of a tick
+/*
+ * Turn a wheel without coming entries to the next slot that has an entry, or to @until_ns, the edge
+ * of a tick.  Return false if no entry has a key by @until_ns; true if entries come, or if there
+ * were so many empty slots that the caller has to call again.
  *
- * The entries of the slot come.  Those whose key is not later than base_ns are due, at the first
- * edge that is not before base_ns.  The caller puts the others back, by twheel_wheel_put_back().
- *
- * Return: true if entries come, or if there were so many empty slots that it has to be called
- * again; false if no entry has a key by @until_ns, to which the wheel has
- * been turned then.
+ * Of the entries that come, those whose key is not later than base_ns are due, at the first edge
+ * that is not before base_ns.  The caller puts the others back, by twheel_wheel_put_back().
  */
 bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 {
@@ -296,14 +276,9 @@ bool twheel_wheel_turn(struct twheel_wheel *w, u64 until_ns)
 	return false;
 }
 
-/**
- * twheel_wheel_ahead() - find a slot of an upper level that can be emptied
- * @w: the wheel
- * @level: out: its level
- *
- * It is the one behind that to which the wheel will come next.
- *
- * Return: the slot, or NULL if there is none with an entry.
+/*
+ * Return a slot of an upper level that can be emptied, and its level; NULL if none has an entry.
+ * It is the slot behind that to which the wheel will come next.
  */
 struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level)
 {
@@ -322,12 +297,9 @@ struct twheel_link **twheel_wheel_ahead(struct twheel_wheel *w, u32 *level)
 	return NULL;
 }
 
-/**
- * twheel_wheel_set_back() - follow a clock that was set back
- * @w: the wheel
- * @base_ns: the new time, before base_ns or round_until_ns
- *
- * Entries stay where they are.  See the banner: they come up in time, or before.
+/*
+ * Follow a clock that was set back to @base_ns, a time before base_ns or round_until_ns.  Entries
+ * stay where they are.  See the banner: they come up in time, or before.
  */
 void twheel_wheel_set_back(struct twheel_wheel *w, u64 base_ns)
 {

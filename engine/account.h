@@ -8,8 +8,6 @@
 #include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
-#include <linux/preempt.h>
-#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
 #include <linux/types.h>
@@ -157,14 +155,6 @@ DECLARE_PER_CPU(u64 [NR_COUNTERS], twheel_counters);
 static inline void counter_add(enum twheel_counter counter, u64 nr)
 {
 	this_cpu_add(twheel_counters[counter], nr);
-}
-
-/* The counter for a step in this context. */
-static inline enum twheel_counter counter_of_pass(void)
-{
-	if (in_serving_softirq())
-		return COUNTER_PASSES_SOFTIRQ;
-	return current->flags & PF_KTHREAD ? COUNTER_PASSES_KTHREAD : COUNTER_PASSES_CALL;
 }
 
 void twheel_turn_init(struct twheel_turn *turn, struct twheel_user *user,

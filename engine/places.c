@@ -42,7 +42,7 @@ static void page_pass_stale(struct twheel_words *words, struct twheel_page *page
 			continue;
 		ahead = (READ_ONCE(*word) - gen) & TWHEEL_REFRESH_GEN_MASK;
 		if (ahead < STALE_DISTANCE)
-			place_skip_gens(&page->timeout[i], ahead + 1);
+			page->timeout[i].word += (ahead + 1ULL) << GEN_SHIFT;
 	}
 }
 
@@ -55,7 +55,7 @@ static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
 	for (i = PLACES_PER_PAGE; i--;) {
 		page->timeout[i].link.next = (struct twheel_link *)t;
 		t = &page->timeout[i];
-		t->word = place_word(gen, first_index + i);
+		t->word = (u64)gen << GEN_SHIFT | (first_index + i);
 	}
 	page->free = t;
 }

@@ -129,6 +129,14 @@ static unsigned int drain_step(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 	return nr;
 }
 
+/* The counter for a step in this context. */
+static enum twheel_counter counter_of_pass(void)
+{
+	if (in_serving_softirq())
+		return COUNTER_PASSES_SOFTIRQ;
+	return current->flags & PF_KTHREAD ? COUNTER_PASSES_KTHREAD : COUNTER_PASSES_CALL;
+}
+
 /* Take a step.  Returns whether there is more to do now. */
 static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 {

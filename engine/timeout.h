@@ -229,16 +229,6 @@ static __always_inline bool timeout_end(struct twheel_timeout *t)
 	return t->word >= GEN_ONE;
 }
 
-static inline u64 place_word(u32 gen, u32 index)
-{
-	return (u64)gen << GEN_SHIFT | index;
-}
-
-static inline void place_skip_gens(struct twheel_timeout *t, u32 nr)
-{
-	t->word += (u64)nr << GEN_SHIFT;
-}
-
 /*
  * Return whether an id names the timeout in its place, and that is pending.  One comparison checks
  * both: the word differs from the id in that state only.

@@ -186,12 +186,9 @@ static __always_inline void twheel_wheel_insert(struct twheel_wheel *w,
 	twheel_level_insert(w, w->level + *(w->level_of + bit), link, key_ns);
 }
 
-/**
- * twheel_wheel_move_down() - put an entry of an upper level into the level below
- * @w: the wheel
- * @level: the level where it was, in the slot of base_ns + 1 or in the one behind that
- * @link: the entry, which is in no list
- * @key_ns: its key
+/*
+ * Put an entry of an upper level, where it was in the slot of base_ns + 1 or in the one behind
+ * that, into the level below.  It is in no list.
  */
 static __always_inline void twheel_wheel_move_down(struct twheel_wheel *w, u32 level,
 						   struct twheel_link *link, u64 key_ns)
