@@ -56,13 +56,8 @@
  * of one tick come in no defined order.
  */
 #include <linux/bitmap.h>
-#include <linux/bitops.h>
-#include <linux/kernel.h>
-#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
-#include <linux/minmax.h>
-#include <linux/types.h>
 
 #include "twheel_wheel.h"
 

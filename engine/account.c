@@ -28,15 +28,10 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/compiler.h>
 #include <linux/cred.h>
-#include <linux/err.h>
 #include <linux/hash.h>
 #include <linux/hashtable.h>
-#include <linux/ktime.h>
 #include <linux/log2.h>
-#include <linux/minmax.h>
-#include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/printk.h>
 #include <linux/ratelimit.h>

@@ -10,7 +10,6 @@
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
-#include <linux/types.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 

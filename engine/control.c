@@ -6,9 +6,7 @@
  * a kthread only then; its configuration is constant from there on.
  */
 #include <linux/err.h>
-#include <linux/gfp.h>
 #include <linux/kmemleak.h>
-#include <linux/string.h>
 
 #include "lock.h"
 

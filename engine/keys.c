@@ -14,12 +14,10 @@
  * If the hash table is full, it may allocate atomically under tw_ctx.lock; otherwise a work item
  * grows it.
  */
-#include <linux/errno.h>
 #include <linux/overflow.h>
 #include <linux/pgtable.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
-#include <linux/stddef.h>
 
 #include "engine.h"
 

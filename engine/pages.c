@@ -13,12 +13,7 @@
  * Any thread finds a page in a table under RCU.  If a table is full, a larger one replaces it, and
  * the old table is freed after a grace period.
  */
-#include <linux/container_of.h>
-#include <linux/errno.h>
-#include <linux/gfp.h>
 #include <linux/mm.h>
-#include <linux/stddef.h>
-#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "account.h"

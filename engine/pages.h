@@ -8,7 +8,6 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/rcupdate.h>
-#include <linux/types.h>
 #include <linux/workqueue.h>
 
 struct twheel_user;

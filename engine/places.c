@@ -8,8 +8,6 @@
  * G4 nothing lost: a timeout never needs anything but its place, so for want of memory only ARM
  * fails (and REARM, if it asks for the first period or slack in a page).
  */
-#include <linux/container_of.h>
-#include <linux/gfp.h>
 #include <linux/jiffies.h>
 
 #include "lock.h"

@@ -8,9 +8,7 @@
  *
  * How waiting and waking exclude a lost wake-up stands at wake_waiters() (lock.c).
  */
-#include <linux/errno.h>
 #include <linux/prefetch.h>
-#include <linux/stddef.h>
 #include <linux/uio.h>
 
 #include "lock.h"

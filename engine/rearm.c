@@ -14,7 +14,6 @@
  * places.mutex to provide memory, under no other lock.
  */
 #include <linux/err.h>
-#include <linux/errno.h>
 
 #include "element.h"
 #include "lock.h"

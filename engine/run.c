@@ -17,7 +17,6 @@
  * realtime tasks keep the kthread from the processor, the softirq goes on.  With PREEMPT_RT, only
  * the kthread works.
  */
-#include <linux/container_of.h>
 #include <linux/prefetch.h>
 #include <linux/sched/signal.h>
 

@@ -3,10 +3,7 @@
 #ifndef _TWHEEL_ENGINE_TIMEOUT_H
 #define _TWHEEL_ENGINE_TIMEOUT_H
 
-#include <linux/bits.h>
 #include <linux/build_bug.h>
-#include <linux/limits.h>
-#include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
 
