@@ -72,8 +72,7 @@ static bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 static __always_inline unsigned int
 cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
-	    struct twheel_timeout **place)
-	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
+	    struct twheel_timeout **place) __must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	u32 stride = call->stride;
 	unsigned int i;

@@ -29,8 +29,7 @@ static __always_inline bool twheel_trylock(struct tw_ctx *tw)
 	return false;
 }
 
-static __always_inline void twheel_lock(struct tw_ctx *tw)
-	__acquires(&tw->lock)
+static __always_inline void twheel_lock(struct tw_ctx *tw) __acquires(&tw->lock)
 {
 	if (!IS_ENABLED(CONFIG_SMP))
 		local_bh_disable();
@@ -58,8 +57,7 @@ static __always_inline void unlock_end(void)
 		preempt_enable();
 }
 
-static __always_inline void unlock_and_recheck(struct tw_ctx *tw)
-	__releases(&tw->lock)
+static __always_inline void unlock_and_recheck(struct tw_ctx *tw) __releases(&tw->lock)
 {
 	spin_unlock(&tw->lock);
 	if (!IS_ENABLED(CONFIG_SMP))
@@ -76,8 +74,7 @@ static __always_inline void unlock_and_recheck(struct tw_ctx *tw)
 }
 
 /* Release the lock, and leave it to a later twheel_unlock() to wake waiters. */
-static __always_inline void twheel_unlock_quietly(struct tw_ctx *tw)
-	__releases(&tw->lock)
+static __always_inline void twheel_unlock_quietly(struct tw_ctx *tw) __releases(&tw->lock)
 {
 	unlock_begin();
 	unlock_and_recheck(tw);
@@ -85,8 +82,7 @@ static __always_inline void twheel_unlock_quietly(struct tw_ctx *tw)
 }
 
 /* Release the lock, and wake readers and pollers if events were added. */
-static __always_inline void twheel_unlock(struct tw_ctx *tw)
-	__releases(&tw->lock)
+static __always_inline void twheel_unlock(struct tw_ctx *tw) __releases(&tw->lock)
 {
 	u32 nr = tw->events.nr_to_wake;
 

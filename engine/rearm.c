@@ -226,8 +226,7 @@ static noinline void rearm_do(struct tw_ctx *tw, struct twheel_timeout *t,
 
 /* Find the timeout of an element, and its result: as rearm_verdict(), or another errno. */
 static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
-		      struct twheel_timeout **t)
-	__must_hold(&tw->lock)
+		      struct twheel_timeout **t) __must_hold(&tw->lock)
 {
 	int err = arm_check(arm, ARM_ONLY, tw->clock.settable);
 
@@ -240,8 +239,7 @@ static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming
 
 /* Do an element in the slow path.  False if copying its result out faults, or it needs memory. */
 static bool rearm_slow(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-		       struct rearming *rearming)
-	__must_hold(&tw->lock)
+		       struct rearming *rearming) __must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = NULL;
 	int result = rearm_find(tw, arm, rearming, &t);
@@ -321,8 +319,7 @@ static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct t
 /* Do elements, the first one in the slow path: a rearm_elements_fn. */
 static noinline unsigned int rearm_rest(struct tw_ctx *tw, struct twheel_arm *arm,
 					struct twheel_arm __user *user, unsigned int nr,
-					struct rearming *rearming)
-	__must_hold(&tw->lock)
+					struct rearming *rearming) __must_hold(&tw->lock)
 {
 	u64 from_ns = rearm_from_ns(tw, rearming);
 	u32 stride = rearming->call->stride;
@@ -341,8 +338,7 @@ static noinline unsigned int rearm_rest(struct tw_ctx *tw, struct twheel_arm *ar
 /* Do the elements of a REARM: a rearm_elements_fn. */
 static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 				   struct twheel_arm __user *user, unsigned int nr,
-				   struct rearming *rearming)
-	__must_hold(&tw->lock)
+				   struct rearming *rearming) __must_hold(&tw->lock)
 {
 	u64 from_ns = certain_ns(tw);
 	unsigned int i = 0;
@@ -427,8 +423,7 @@ static int upsert_take(struct tw_ctx *tw, const struct twheel_arm *arm,
 
 /* Find the result of an element, and take what it needs: enum twheel_verdict, or an errno. */
 static int upsert_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
-		       struct twheel_timeout **t)
-	__must_hold(&tw->lock)
+		       struct twheel_timeout **t) __must_hold(&tw->lock)
 {
 	int err = arm_check(arm, ARM_IF | ARM_ONLY, tw->clock.settable);
 
@@ -446,8 +441,7 @@ static int upsert_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearmin
 
 /* Do an element, for which upsert_find() has returned @result. */
 static void upsert_do(struct tw_ctx *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
-		      int result, struct rearming *rearming)
-	__must_hold(&tw->lock)
+		      int result, struct rearming *rearming) __must_hold(&tw->lock)
 {
 	rearming->nr_ok++;
 	if (result != TWHEEL_CREATED) {
@@ -506,8 +500,7 @@ static bool upsert_element(struct tw_ctx *tw, struct twheel_arm *arm,
 /* Do the elements of an ARM: a rearm_elements_fn. */
 static unsigned int upsert_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 				    struct twheel_arm __user *user, unsigned int nr,
-				    struct rearming *rearming)
-	__must_hold(&tw->lock)
+				    struct rearming *rearming) __must_hold(&tw->lock)
 {
 	u32 stride = rearming->call->stride;
 	unsigned int i;
