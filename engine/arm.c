@@ -277,7 +277,7 @@ static noinline int arm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 		return -EFAULT;
 	if (!(arm[0].flags & TWHEEL_ARM_ABSOLUTE))
 		arming.now_ns = call_now_ns(tw, call);
-	twheel_places_take(tw, nr, false, &arming.first, &arming.short_of);
+	arming.short_of = twheel_places_take(tw, nr, false, &arming.first);
 	arming.place = arming.first;
 	i = arm_fast(tw, arm, user, nr, call->stride, &arming);
 	if (unlikely(i < nr))
@@ -357,7 +357,7 @@ int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 	arming.now_ns = clock_now(&tw->clock);
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;
-	twheel_places_take(tw, 1, nowait, &arming.first, &arming.short_of);
+	arming.short_of = twheel_places_take(tw, 1, nowait, &arming.first);
 	arming.place = arming.first;
 	err = arm_begin(tw, arm, &arming);
 	if (!err)

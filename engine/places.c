@@ -158,36 +158,37 @@ static __always_inline struct twheel_page *page_with_free(struct twheel_places *
 }
 
 /*
- * Take up to *@nr places, and put them before @chain; reduce *@nr by their number.  If some are
- * left, *@full is true if max_pending is the reason, and false if there is no free place.
+ * Take up to *@nr places, and put them before *@chain; reduce *@nr by their number.  Return 0, or
+ * if some are left, -EAGAIN at max_pending, and -ENOMEM if there is no free place.
  */
-static __always_inline struct twheel_timeout *places_pop(struct twheel_places *places,
-							 unsigned int *nr, bool *full,
-							 struct twheel_timeout *chain)
+static __always_inline int places_pop(struct twheel_places *places, unsigned int *nr,
+				      struct twheel_timeout **chain)
 {
-	struct twheel_page *page;
 	unsigned int got, left;
+	int err = 0;
 	u32 room;
 
 	spin_lock(&places->lock);
 	room = places->max_pending - places->nr_taken;
-	*full = room < *nr;
+	if (room < *nr)
+		err = -EAGAIN;
 	got = min(*nr, room);
 	left = got;
 	while (left) {
-		page = page_with_free(places);
+		struct twheel_page *page = page_with_free(places);
+
 		if (unlikely(!page)) {
-			*full = false;
+			err = -ENOMEM;
 			break;
 		}
-		chain = page_take(places, page, &left, chain);
+		*chain = page_take(places, page, &left, *chain);
 	}
 	got -= left;
 	*nr -= got;
 	WRITE_ONCE(places->nr_taken, places->nr_taken + got);
 	counter_add(COUNTER_TIMEOUTS, got);
 	spin_unlock(&places->lock);
-	return chain;
+	return err;
 }
 
 /*
@@ -214,27 +215,23 @@ void twheel_place_refused(struct tw_ctx *tw)
 }
 
 /*
- * Take places, which count against max_pending from now on, and return how many.  If these are
- * fewer than @nr, *@short_of is the reason: -EAGAIN at max_pending; -ENOMEM, also if a page has to
- * be added with @nowait; -ENOSPC at the limit of memory, or -EINTR by a fatal signal.
+ * Take @nr places, which count against max_pending from now on.  Return 0, or why there are fewer:
+ * -EAGAIN at max_pending; -ENOMEM, also if a page has to be added with @nowait; -ENOSPC at the
+ * limit of memory, or -EINTR by a fatal signal.
  */
-unsigned int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
-				struct twheel_timeout **first, int *short_of)
+int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
+		       struct twheel_timeout **first)
 {
-	struct twheel_timeout *chain = NULL;
-	unsigned int left = nr;
-	bool full;
+	int err;
 
-	for (;;) {
-		chain = places_pop(&tw->places, &left, &full, chain);
-		if (likely(!left))
-			break;
-		*short_of = full ? -EAGAIN : nowait ? -ENOMEM : twheel_places_provide(tw);
-		if (*short_of)
-			break;
-	}
-	*first = chain;
-	return nr - left;
+	*first = NULL;
+	do {
+		err = places_pop(&tw->places, &nr, first);
+		if (likely(err != -ENOMEM) || nowait)
+			return err;
+		err = twheel_places_provide(tw);
+	} while (!err);
+	return err;
 }
 
 /* Whether @nr places are free in the pages that are there. */
@@ -257,14 +254,13 @@ bool twheel_has_places(struct tw_ctx *tw, unsigned int nr)
  */
 struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw)
 {
-	struct twheel_timeout *t;
+	struct twheel_timeout *t = NULL;
 	struct twheel_page *page;
 	unsigned int nr = 1;
-	bool full;
+	int err = places_pop(&tw->places, &nr, &t);
 
-	t = places_pop(&tw->places, &nr, &full, NULL);
-	if (unlikely(!t))
-		return ERR_PTR(full ? -EAGAIN : -ENOMEM);
+	if (unlikely(err))
+		return ERR_PTR(err);
 	page = timeout_page(t);
 	if (page->free)
 		page->free->link.pprev = (struct twheel_link **)&page->free;

@@ -141,8 +141,8 @@ static __always_inline void place_give_back(struct twheel_places *places, struct
 }
 
 void twheel_places_init(struct tw_ctx *tw);
-unsigned int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
-				struct twheel_timeout **first, int *short_of);
+int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
+		       struct twheel_timeout **first);
 void twheel_place_refused(struct tw_ctx *tw);
 int twheel_places_provide(struct tw_ctx *tw);
 struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw);

@@ -54,18 +54,16 @@ static void places_are_counted_exactly(struct kunit *test)
 	struct tw_ctx *tw = wheel_with(test, max_pending, 10);
 	struct twheel_timeout *held, *first;
 	unsigned int i, nr, got;
-	int short_of;
 
 	for (i = 0; i <= 10; i++) {
-		KUNIT_ASSERT_EQ(test, twheel_places_take(tw, i, false, &held, &short_of), i);
+		KUNIT_ASSERT_EQ(test, twheel_places_take(tw, i, false, &held), 0);
 		for (nr = 1; nr < 15; nr++) {
-			got = twheel_places_take(tw, nr, false, &first, &short_of);
-			KUNIT_ASSERT_EQ(test, got, min(nr, 10 - i));
+			got = min(nr, 10 - i);
+			KUNIT_ASSERT_EQ(test, twheel_places_take(tw, nr, false, &first),
+					got < nr ? -EAGAIN : 0);
 			KUNIT_ASSERT_EQ(test, tw->places.nr_taken, i + got);
 			KUNIT_ASSERT_EQ(test, has_room(tw), i + got < 10);
 			KUNIT_ASSERT_EQ(test, !first, !got);
-			if (got < nr)
-				KUNIT_ASSERT_EQ(test, short_of, -EAGAIN);
 			twheel_places_give(tw, first);
 			KUNIT_ASSERT_EQ(test, tw->places.nr_taken, i);
 		}
@@ -79,13 +77,14 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	struct tw_ctx *tw = test->priv;
 	u32 limit = tw->places.max_pending;
 	struct twheel_timeout *first[2], *none;
-	int short_of;
 
 	tw->places.max_pending = BIT(30);
 	tw->places.nr_taken = BIT(30) - 40;
-	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[0], &short_of), 32U);
-	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[1], &short_of), 8U);
-	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 1, false, &none, &short_of), 0U);
+	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[0]), 0);
+	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 32, false, &first[1]), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, (u32)BIT(30));
+	KUNIT_EXPECT_EQ(test, twheel_places_take(tw, 1, false, &none), -EAGAIN);
+	KUNIT_EXPECT_NULL(test, none);
 	KUNIT_EXPECT_FALSE(test, has_room(tw));
 	twheel_places_give(tw, first[1]);
 	KUNIT_EXPECT_TRUE(test, has_room(tw));
