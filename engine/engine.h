@@ -53,10 +53,9 @@ struct twheel_alarm {
 /**
  * struct twheel_control - how a wheel was set up, and whether it accepts timeouts
  * @mutex: lets SETUP, ADVANCE, DRAIN, the start by the first ARM, and INFO before that run one at a
- *	time.  It is the
- *	outermost of the engine's locks, and a mutex since SETUP allocates, DRAIN waits for a grace
- *	period, and ADVANCE and DRAIN take the steps of a pass, and wake waiters.  The kthread never
- *	takes it.
+ *	time.  It is the outermost of the engine's locks, and a mutex since SETUP allocates, DRAIN
+ *	waits for a grace period, and ADVANCE and DRAIN take the steps of a pass, and wake waiters.
+ *	The kthread never takes it.
  * @slots: slots of the finest level; written under @mutex before @started is set,
  *	constant after that
  * @setup_flags: TWHEEL_SETUP_*; guarded as @slots
@@ -106,9 +105,8 @@ static inline bool control_is_started(const struct twheel_control *control)
  *	llist: added without a lock, emptied under @lock
  * @lock: guards all timeouts, and the members from @keys to @drain_index, unless their structures
  *	say otherwise.  The softirq only tries to take this spinlock, so all others need not disable
- *	softirqs.  It is held for a step of a
- *	pass or a batch of elements at a time, and lock.h takes and releases it.  The lock of the
- *	hrtimer's base is taken under it.
+ *	softirqs.  It is held for a step of a pass or a batch of elements at a time, and lock.h
+ *	takes and releases it.  The lock of the hrtimer's base is taken under it.
  * @keys: the index of a keyed wheel
  * @wheel: the wheel
  * @events: the list of events, and the counters
