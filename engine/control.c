@@ -97,6 +97,7 @@ static void setup_apply(struct tw_ctx *tw, const struct twheel_setup *setup)
 	tw->clock.kind = setup->clock;
 	tw->clock.tick_ns = setup->tick_ns;
 	tw->clock.slack_ns = setup->slack_ns;
+	tw->words.shift = ilog2(setup->tick_ns);
 	tw->control.slots = setup->slots;
 	tw->control.setup_flags = setup->flags;
 	memcpy(tw->control.name, setup->name, sizeof(tw->control.name));
@@ -149,7 +150,6 @@ static int wheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
 			     tw->clock.kind == TWHEEL_CLOCK_TAI;
 	tw->clock.never_ns = min(edge_before_ns(&tw->clock, TWHEEL_TIME_NEVER) + 1,
 				 TWHEEL_TIME_NEVER);
-	tw->words.shift = clock_grain_shift(&tw->clock);
 	twheel_wheel_init(&tw->wheel, &config, memory,
 			  edge_before_ns(&tw->clock, clock_now(&tw->clock)));
 	tw->clock.steady = !tw->clock.settable && !tw->clock.slack_ns && tw->wheel.nr_levels > 1;

@@ -242,7 +242,7 @@ static int info_configuration(struct tw_ctx *tw, struct twheel_info *info)
 	info->slack_ns = tw->clock.slack_ns;
 	memcpy(info->name, tw->control.name, sizeof(info->name));
 	info->refresh_size = twheel_refresh_size(tw);
-	info->refresh_shift = clock_grain_shift(&tw->clock);
+	info->refresh_shift = tw->words.shift;
 	info->now_ns = clock_now(&tw->clock);
 	/* If the caller started the wheel now, it would be in the caller's time namespace. */
 	if (!tw->control.started)

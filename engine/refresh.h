@@ -33,7 +33,7 @@ struct tw_ctx;
  *	&twheel_places.mutex when the table is first mapped, constant after that.
  * @mapping: the address space through which users map the table; constant once the file is open
  * @path: the device's, which keeps the host of @mapping, its inode; constant likewise
- * @shift: a grain is 2^@shift ns, see struct twheel_info; written under
+ * @shift: a grain is 2^@shift ns, more than half a tick and a tick at most; written under
  *	&twheel_control.mutex before &twheel_control.started is set, constant after that
  */
 struct twheel_words {

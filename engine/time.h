@@ -40,15 +40,6 @@ struct twheel_clockwork {
 	u64 virtual_now_ns;
 };
 
-/*
- * The bits of a time that a word of the refresh table leaves out: a grain is more than half a tick,
- * and a tick at most.
- */
-static inline u32 clock_grain_shift(const struct twheel_clockwork *clock)
-{
-	return ilog2(clock->tick_ns);
-}
-
 /* Saturates at TWHEEL_TIME_NEVER. */
 static __always_inline u64 ns_add(u64 a_ns, u64 b_ns)
 {

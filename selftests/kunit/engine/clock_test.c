@@ -141,8 +141,8 @@ static void a_grain_of_a_word_is_at_most_a_tick_and_more_than_half_of_one(struct
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(ticks_ns); i++) {
-		struct twheel_clockwork clock = { .tick_ns = ticks_ns[i] };
-		u64 grain_ns = 1ULL << clock_grain_shift(&clock);
+		struct tw_ctx *tw = wheel_with(test, tick_ns, ticks_ns[i]);
+		u64 grain_ns = 1ULL << tw->words.shift;
 
 		KUNIT_EXPECT_LE(test, grain_ns, ticks_ns[i]);
 		KUNIT_EXPECT_GT(test, 2 * grain_ns, ticks_ns[i]);
