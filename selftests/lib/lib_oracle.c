@@ -170,7 +170,8 @@ static void note_stale(struct world *world, const struct known *k)
 
 static void started(struct world *world, struct known *k, u64 deadline_ns, u64 interval_ns)
 {
-	bool was_loose = (k->passed || k->loose) && !k->interval_ns;
+	/* A periodic timer whose deadline is not 0 leaves its list if it becomes a one-shot. */
+	bool was_loose = (k->passed || k->loose) && (!k->interval_ns || !k->deadline_ns);
 
 	note_stale(world, k);
 	deadline_ns = min64(deadline_ns, END_NS);
@@ -275,7 +276,7 @@ static void start_periodic(struct world *world, struct known *k)
 	k->fixed_delay = below(2);
 	twheel_start_periodic(world->w, t, ns, interval_ns,
 			      k->fixed_delay ? TWHEEL_FIXED_DELAY : 0);
-	started(world, k, ns ? ns : 1, raised_ns);
+	started(world, k, ns, raised_ns);
 }
 
 static void start(struct world *world, u32 nr)
