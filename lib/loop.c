@@ -72,11 +72,6 @@ inline uint64_t loop_update(struct twheel *w)
 	return w->clock_ns;
 }
 
-uint64_t loop_turn_ns(struct twheel *w)
-{
-	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);
-}
-
 void loop_end_turn(struct twheel *w)
 {
 	/* It stays so in a wheel that threads share, who read it without the lock. */
@@ -103,11 +98,10 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 {
 	uint64_t ns;
 
-	/* The timer that was the first one has been stopped, or none is known. */
-	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
+	if (unlikely(w->at_once) || !first_is_known(w))
 		wheel_find_next(w);
 	/* A time that has passed, even if the clock was set back since it was read. */
-	if (w->head.next <= w->head.base)
+	if (unlikely(w->at_once))
 		return clock_can_be_set(w) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
@@ -287,6 +281,8 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 		/* In case the callback does not return. */
 		t->deadline = min64(time_add(now_ns, interval_ns), NEVER - 1);
 		push(&w->list[IN_CALLBACK], t);
+		w->head.next = min64(w->head.next, key_of(t));
+		w->first = NULL;
 		return;
 	}
 	if (now_ns > ns)
@@ -443,9 +439,17 @@ static bool is_unfinished(const struct twheel *w)
  */
 static void begin_dispatch(struct twheel *w, uint64_t edge)
 {
+	struct twheel_timer **to = &w->list[PASSED_NOW];
+
 	w->target = edge;
 	w->passed_by = w->clock_ns | KEY;
-	move_by(w, &w->list[PASSED_NEXT], &w->list[PASSED_NOW], NO_KEY);
+	/* If no slot has come up, those that have passed are all. */
+	if (edge < w->head.next) {
+		w->head.base = max64(edge, w->head.base);
+		w->due_by = w->passed_by;
+		to = &w->list[DUE];
+	}
+	move_by(w, &w->list[PASSED_NEXT], to, NO_KEY);
 	/* Those whose callbacks have not returned, and will not. */
 	move_by(w, &w->list[IN_CALLBACK], &w->list[PASSED_NOW], w->target);
 }
@@ -460,9 +464,13 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 	uint64_t deadline;
 
 	/* If none is left, it looks whether more is due. */
-	while ((t = w->list[DUE]) != end || wheel_turn(w)) {
-		if (t == end)
+	while (is_unfinished(w)) {
+		t = w->list[DUE];
+		if (t == end) {
+			if (!wheel_turn(w))
+				break;
 			continue;
+		}
 		deadline = t->deadline;
 		/* It has been restarted for later. */
 		if (unlikely((deadline | KEY) > w->due_by)) {
@@ -515,17 +523,16 @@ static bool was_rung(struct twheel *w)
  */
 static inline uint64_t edge_to_dispatch(struct twheel *w)
 {
+	bool rung = was_rung(w);
 	uint64_t edge;
 
 	loop_update(w);
 	/* It was rung, or the clock has come to what it was set to, or was set. */
-	if (was_rung(w) && w->fd >= 0)
-		w->readable = true;
-	if (w->fd >= 0 && (w->clock_ns >= w->set_ns ||
+	if (w->fd >= 0 && (rung || w->clock_ns >= w->set_ns ||
 			   (clock_can_be_set(w) && !w->readable && clock_was_set(w))))
 		w->readable = true;
 	edge = last_edge(w);
-	if (edge >= w->head.next)
+	if (edge >= w->head.next || w->at_once)
 		return edge;
 	if (edge > w->head.base) {
 		w->head.base = edge;
@@ -541,7 +548,7 @@ static inline uint64_t edge_to_dispatch(struct twheel *w)
  * Call what is due by an edge, so many at most.  If the dispatch before has left something over,
  * go on there, so that nothing comes in between.  Returns how many were called.
  */
-static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
+static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
 	struct pass pass __attribute__((__cleanup__(end_pass)));
 	unsigned int left = max;
@@ -566,7 +573,8 @@ static int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	} while (!begins && left == max && !is_unfinished(w));
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
-	wheel_look_ahead(w);
+	if (w->head.next <= w->target)
+		wheel_look_ahead(w);
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);

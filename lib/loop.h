@@ -80,7 +80,6 @@ static inline uint64_t last_edge(const struct twheel *w)
 uint64_t loop_clock(clockid_t id);
 int loop_sleep(int fd, clockid_t id, uint64_t end_ns);
 uint64_t loop_update(struct twheel *w);
-uint64_t loop_turn_ns(struct twheel *w);
 void loop_end_turn(struct twheel *w);
 uint64_t loop_wake_ns(struct twheel *w);
 int loop_set_fd(struct twheel *w);
@@ -89,5 +88,10 @@ struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_tim
 int loop_dispatch(struct twheel *w, unsigned int max);
 int options_copy(void *to, size_t known, const void *from);
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
+
+static inline uint64_t loop_turn_ns(struct twheel *w)
+{
+	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);
+}
 
 #endif /* _TWHEEL_LOOP_H */

@@ -608,7 +608,7 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 struct _twheel_head {
 	uint64_t now;		/* the key of the turn's time, or UINT64_MAX: not known */
 	uint64_t base;		/* the wheel has been turned to this key */
-	uint64_t next;		/* nothing is to be done before this key */
+	uint64_t next;		/* nothing is to be done for a slot before this key */
 	uint64_t shared;
 	uint64_t spare[4];
 	uint8_t shift[64];

@@ -38,8 +38,6 @@
 
 /* Timers of the next slot of each level that a dispatch moves down. */
 #define AHEAD		128
-/* As the time of what there is to do: it has passed on each clock. */
-#define AT_ONCE		KEY
 /* In a slot with more timers than this, the first deadline is not searched for. */
 #define LOOKS		32
 
@@ -96,14 +94,6 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 		w->first = slot;
 		w->earliest = *slot;
 	}
-}
-
-/* Put a timer that is in no list to those that have passed. */
-void wheel_place_passed(struct twheel *w, struct twheel_timer *t)
-{
-	push(&w->list[PASSED_NEXT], t);
-	w->head.next = AT_ONCE;
-	w->first = NULL;
 }
 
 /* Put a timer that is in no list to where it belongs by its deadline. */
@@ -288,18 +278,14 @@ static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twhee
 	return first;
 }
 
-/* Find out when there will be something to do: at once, if a turn is not complete. */
-void wheel_find_next(struct twheel *w)
+/* Search the slots for the first timer. */
+void wheel_search(struct twheel *w)
 {
 	struct twheel_timer *t, **slot = NULL;
 	uint64_t not_before = w->head.next;
 	uint32_t levels = w->levels;
 
 	w->first = NULL;
-	w->head.next = AT_ONCE;
-	if (w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
-	    w->list[PASSED_NEXT] != &w->end)
-		return;
 	w->head.next = NO_KEY;
 	for (t = w->list[IN_CALLBACK]; t != &w->end; t = t->next) {
 		w->head.next = min64(w->head.next, key_of(t));
@@ -322,8 +308,9 @@ void wheel_find_next(struct twheel *w)
 			w->earliest = key_of(*slot) == first ? *slot : NULL;
 		}
 	}
+	/* If a turn is not complete, it goes on at once. */
 	if (w->head.base < w->target && w->head.next != NO_KEY) {
-		w->head.next = AT_ONCE;
+		w->at_once = true;
 		w->first = NULL;
 	}
 }

@@ -57,7 +57,7 @@ struct waiter {
 
 struct twheel {
 	struct _twheel_head head;
-	struct twheel_timer **first;	/* head.next is that of a timer in this list, or NULL */
+	struct twheel_timer **first;	/* head.next is that of a timer in this list; NULL: not known */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
 	struct twheel_timer *list[LISTS];
@@ -72,6 +72,7 @@ struct twheel {
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
+	bool at_once;			/* a timer may have passed, or wait for the rest of a turn */
 	bool readable;			/* the timerfd has fired since it was set */
 	/* By twheel_wake(), which takes no lock; atomic: it is for the next ... */
 	bool woken;			/* twheel_wait() */
@@ -126,6 +127,11 @@ static inline bool is_empty(const struct twheel *w, const struct twheel_timer *f
 	return !first || first == &w->end;
 }
 
+static inline bool first_is_known(const struct twheel *w)
+{
+	return w->first && (w->earliest ? *w->first == w->earliest : !is_empty(w, *w->first));
+}
+
 /* Put a timer at the head of a list that has an end. */
 static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 {
@@ -135,6 +141,13 @@ static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 	t->pprev = list;
 	next->pprev = &t->next;
 	*list = t;
+}
+
+/* Put a timer that is in no list to those that have passed.  No slot has to be searched for it. */
+static inline void wheel_place_passed(struct twheel *w, struct twheel_timer *t)
+{
+	push(&w->list[PASSED_NEXT], t);
+	w->at_once = true;
 }
 
 /* Take a timer out of its list. */
@@ -180,11 +193,19 @@ static inline void take_list(struct twheel *w, struct twheel_timer **to,
 
 void wheel_init(struct twheel *w);
 void wheel_place(struct twheel *w, struct twheel_timer *t);
-void wheel_place_passed(struct twheel *w, struct twheel_timer *t);
 bool wheel_turn(struct twheel *w);
 void wheel_look_ahead(struct twheel *w);
-void wheel_find_next(struct twheel *w);
+void wheel_search(struct twheel *w);
 void wheel_rewind(struct twheel *w, uint64_t edge);
 void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
+
+/* Find out when there will be something to do.  The first timer may be known from before. */
+static inline void wheel_find_next(struct twheel *w)
+{
+	w->at_once = w->list[PASSED_NEXT] != &w->end || w->list[DUE] != &w->end ||
+		w->list[PASSED_NOW] != &w->end;
+	if (!w->at_once && (w->head.next <= w->target || !first_is_known(w)))
+		wheel_search(w);
+}
 
 #endif /* _TWHEEL_WHEEL_H */

@@ -158,13 +158,18 @@ static void check_timer(const struct known *k)
 /* A timer is to be stopped or restarted: what the wheel knows of the first one may be old. */
 static void note_stale(struct world *world, const struct known *k)
 {
+	const struct known *other;
 	u32 i;
 
 	if (!k->pending || world->stale)
 		return;
-	for (i = 0; i < world->shape.nr_things; i++)
-		if (world->known[i].pending && world->known[i].deadline_ns < k->deadline_ns)
+	for (i = 0; i < world->shape.nr_things; i++) {
+		other = &world->known[i];
+		/* Those that have passed are in no slot. */
+		if (other->pending && !other->passed && !other->loose &&
+		    other->deadline_ns < k->deadline_ns)
 			return;
+	}
 	world->stale = true;
 }
 
@@ -184,6 +189,7 @@ static void started(struct world *world, struct known *k, u64 deadline_ns, u64 i
 	k->pending = true;
 	k->running = false;
 	k->passed = deadline_ns <= world->now_ns;
+	world->had_passed |= k->passed;
 	k->loose = was_loose && !interval_ns && !k->passed && deadline_ns < END_NS &&
 		deadline_ns >= k->deadline_ns;
 	k->due = k->passed ? k->start : 0;
@@ -611,8 +617,18 @@ static bool has_loose_ones(const struct world *world)
 	return false;
 }
 
+static bool has_passed_ones(const struct world *world)
+{
+	u32 i;
+
+	for (i = 0; i < world->shape.nr_things; i++)
+		if (world->known[i].passed || world->known[i].loose)
+			return true;
+	return false;
+}
+
 static void check_dispatches(struct world *world, const struct twheel_stats *before,
-			     const struct twheel_stats *after, u32 called)
+			     const struct twheel_stats *after, u32 called, bool by_time)
 {
 	u64 dispatches = after->dispatches - before->dispatches;
 	u64 vain = after->vain - before->vain;
@@ -622,8 +638,8 @@ static void check_dispatches(struct world *world, const struct twheel_stats *bef
 	CHECK(dispatches > world->inner.dispatches || !called, "not counted");
 	CHECK(vain - world->inner.vain == (dispatches > world->inner.dispatches && !called),
 	      "%llu more in vain, %u callbacks", (unsigned long long)vain, called);
-	/* If it had something to do, it has found out again which timer is the first. */
-	if (dispatches > world->inner.dispatches)
+	/* If a slot had come up, it has found out again which timer is the first. */
+	if (dispatches && !world->inner.dispatches && by_time)
 		world->stale = false;
 }
 
@@ -632,6 +648,7 @@ static void dispatch(struct world *world, unsigned int max)
 	struct twheel_stats before = stats_of(world), after;
 	typeof(world->inner) inner = world->inner;
 	const struct known *left = left_one(world);
+	bool by_time = !world->had_passed;
 	u32 called = world->called;
 	bool may_be_cut_off;
 	int ret;
@@ -650,7 +667,8 @@ static void dispatch(struct world *world, unsigned int max)
 	CHECK(ret >= 0 && (u32)ret == world->called, "%d, not %u", ret, world->called);
 	CHECK(!max || (u32)ret <= max, "%d, not %u", ret, max);
 	after = stats_of(world);
-	check_dispatches(world, &before, &after, ret);
+	check_dispatches(world, &before, &after, ret, by_time);
+	world->had_passed = has_passed_ones(world);
 	left = left_one(world);
 	may_be_cut_off = after.moved - before.moved >= BUDGET;
 	CHECK(!left || may_be_cut_off || (max && (u32)ret == max),

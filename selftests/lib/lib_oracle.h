@@ -97,6 +97,7 @@ struct shape {
  * @depth: dispatches under way, one in another
  * @in_drain: callbacks start nothing
  * @stale: the timer that was the first one may have been stopped or restarted
+ * @had_passed: a timer may have been started since the last dispatch whose deadline had passed
  * @may_set: the descriptor may have been set since the last step
  * @called: in the dispatch under way
  * @inner: of the statistics, what dispatches have added that began in the one under way
@@ -118,6 +119,7 @@ struct world {
 	u32 depth;
 	bool in_drain;
 	bool stale;
+	bool had_passed;
 	bool may_set;
 	u32 called;
 	struct {

@@ -359,17 +359,41 @@ mutation loop_wakes_up_for_nothing_after_a_limit wheel.c \
 	'if (w->head.base < w->target) {'
 mutation loop_does_not_wake_up_for_what_a_limit_left wheel.c \
 	'	if (w->head.base < w->target && w->head.next != NO_KEY) {
-		w->head.next = AT_ONCE;
+		w->at_once = true;
 		w->first = NULL;
 	}
 ' \
 	''
-mutation loop_does_not_wake_up_for_what_is_due wheel.c \
-	'	if (w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
-	    w->list[PASSED_NEXT] != &w->end)
-		return;
+mutation loop_does_not_wake_up_for_what_is_due wheel.h \
+	'	if (!w->at_once && (w->head.next' \
+	'	w->at_once = false;
+	if (!w->at_once && (w->head.next'
+mutation slot_that_has_come_up_is_not_searched wheel.h \
+	'(w->head.next <= w->target || !first_is_known(w))' \
+	'!first_is_known(w)'
+mutation start_that_has_passed_forgets_the_first_slot wheel.h \
+	'	w->at_once = true;
+' \
+	'	w->at_once = true;
+	w->first = NULL;
+'
+mutation dispatch_of_what_has_passed_forgets_the_first_slot loop.c \
+	'		w->due_by = w->passed_by;
+' \
+	'		w->due_by = w->passed_by;
+		w->first = NULL;
+'
+mutation running_timer_does_not_become_the_first loop.c \
+	'		w->head.next = min64(w->head.next, key_of(t));
+		w->first = NULL;
 ' \
 	''
+mutation running_timer_does_not_wake_a_loop_that_knows_the_first loop.c \
+	'		w->head.next = min64(w->head.next, key_of(t));
+		w->first = NULL;
+' \
+	'		w->head.next = min64(w->head.next, key_of(t));
+'
 mutation clock_that_goes_back_leaves_base wheel.c \
 	'	w->head.base = edge;
 ' \
@@ -419,7 +443,7 @@ mutation each_forgets_those_that_had_passed wheel.c \
 mutation budget_is_no_limit wheel.h \
 	'#define WHEEL_BUDGET	4096' \
 	'#define WHEEL_BUDGET	(1 << 30)'
-mutation clock_is_read_at_each_start loop.c \
+mutation clock_is_read_at_each_start loop.h \
 	'	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);' \
 	'	return loop_update(w);'
 mutation clock_is_read_once_for_ever loop.c \
@@ -446,17 +470,19 @@ mutation next_is_a_tick_late loop.c \
 	'^ KEY) + w->edge_ns - 1;' \
 	'^ KEY) + w->edge_ns;'
 mutation next_says_what_was_stopped loop.c \
-	'	if (!w->first || (w->earliest ? *w->first != w->earliest : is_empty(w, *w->first)))
+	'	if (unlikely(w->at_once) || !first_is_known(w))
 		wheel_find_next(w);' \
 	''
-mutation next_says_what_was_stopped_beside_others loop.c \
-	'(w->earliest ? *w->first != w->earliest : is_empty(w, *w->first))' \
-	'is_empty(w, *w->first)'
-mutation next_forgets_what_has_passed wheel.c \
+mutation next_says_what_was_stopped_beside_others wheel.h \
+	'(w->earliest ? *w->first == w->earliest : !is_empty(w, *w->first))' \
+	'!is_empty(w, *w->first)'
+mutation next_forgets_what_has_passed wheel.h \
 	'	push(&w->list[PASSED_NEXT], t);
-	w->head.next = AT_ONCE;
-	w->first = NULL;' \
+	w->at_once = true;' \
 	'	push(&w->list[PASSED_NEXT], t);'
+mutation next_says_what_had_passed_and_was_stopped loop.c \
+	'	if (unlikely(w->at_once) || !first_is_known(w))' \
+	'	if (!first_is_known(w))'
 mutation next_takes_the_last_edge_for_never loop.c \
 	'return ns < END_NS ?' \
 	'return ns < END_NS - w->edge_ns ?'
@@ -525,10 +551,8 @@ mutation wake_before_the_descriptor_is_not_seen_by_it loop.c \
 	'		if (fd >= 0 && __atomic_load_n(&w->woken, __ATOMIC_SEQ_CST)) {' \
 	'		if (0) {'
 mutation wake_makes_the_descriptor_readable_for_ever loop.c \
-	'	if (was_rung(w) && w->fd >= 0)
-		w->readable = true;
-' \
-	''
+	'(rung || w->clock_ns' \
+	'((rung && !w->fd) || w->clock_ns'
 mutation lateness_is_a_bit_off loop.c \
 	'(w->clock_ns - deadline) << 1 | 1' \
 	'(w->clock_ns - deadline) | 1'
@@ -624,8 +648,13 @@ mutation limit_is_off_by_one loop.c \
 	'		if (unlikely(left-- == (unsigned int)-1))
 			break;'
 mutation dispatch_returns_at_once_before_a_tick loop.c \
-	'	if (edge >= w->head.next)' \
-	'	if (edge > w->head.next)'
+	'	if (edge >= w->head.next ||' \
+	'	if (edge > w->head.next ||'
+mutation dispatch_forgets_what_has_passed loop.c \
+	' || w->at_once)
+		return edge;' \
+	')
+		return edge;'
 mutation first_is_not_found_after_a_dispatch loop.c \
 	'	wheel_look_ahead(w);
 	wheel_find_next(w);' \
@@ -699,9 +728,13 @@ mutation restart_into_the_past_is_a_store timers.c \
 	'if (!interval_ns && ns > w->clock_ns && ns < END_NS) {' \
 	'if (!interval_ns && (t->deadline || ns > w->clock_ns) && ns < END_NS) {'
 mutation immediate_start_sets_nothing timers.c \
-	'	if (unlikely(w->head.next < next) && is_immediate(w) && !w->readable)
+	'	    (w->head.next < next || w->at_once > at_once))
 		loop_set_fd(w);' \
-	'	(void)next;'
+	'	    (w->head.next < next || w->at_once > at_once))
+		(void)next;'
+mutation immediate_start_that_has_passed_sets_nothing timers.c \
+	' || w->at_once > at_once))' \
+	' || (0 && at_once)))'
 mutation periodic_timer_from_0_on_begins_at_1 timers.c \
 	'min64(deadline_ns, END_NS)' \
 	'min64(max64(deadline_ns, 1), END_NS)'

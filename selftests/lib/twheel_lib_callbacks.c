@@ -424,6 +424,32 @@ TEST_F(callbacks, fixed_delay_counts_from_the_call_if_its_callback_leaves_by_lon
 	EXPECT_TRUE(twheel_stop(self->w, &m->timer));
 }
 
+/* It is the first then, though another one was known to be. */
+TEST_F(callbacks, fixed_delay_that_had_passed_wakes_the_loop_if_its_callback_leaves_by_longjmp)
+{
+	struct mark *m = &self->mark[0];
+	int asks;
+
+	for (asks = 0; asks < 2; asks++) {
+		__u64 now_ns = twheel_now(self->w);
+
+		twheel_start(self->w, &self->mark[1].timer, TW_HOUR);
+		EXPECT_EQ(now_ns + TW_HOUR, twheel_next(self->w));
+		m->does = jumps;
+		m->called = 0;
+		twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+		if (!setjmp(back))
+			twheel_dispatch(self->w, 0);
+		EXPECT_EQ(1, m->called);
+		if (asks)
+			EXPECT_EQ(now_ns + 10 * TW_MS, twheel_next(self->w));
+		EXPECT_EQ(1, lib_step(self->w, now_ns + 10 * TW_MS));
+		EXPECT_EQ(2, m->called);
+		EXPECT_TRUE(twheel_stop(self->w, &m->timer));
+	}
+	EXPECT_TRUE(twheel_stop(self->w, &self->mark[1].timer));
+}
+
 static void dispatches_and_is_jumped_over(struct twheel *w, struct mark *m)
 {
 	(void)w;

@@ -216,6 +216,69 @@ TEST_F(turns, periodic_timer_that_has_no_next_period_never_expires_again)
 	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
 }
 
+static volatile int looks;
+
+/* A timer was looked at whose page is closed. */
+static void on_look(int signal, siginfo_t *info, void *context)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	void *start = (void *)((uintptr_t)info->si_addr & -page);
+
+	(void)signal;
+	(void)context;
+	looks++;
+	if (mprotect(start, page, PROT_READ | PROT_WRITE) < 0)
+		_exit(KSFT_FAIL);
+}
+
+/* The timers of the first slot have a page each. */
+TEST_F(turns, starts_that_have_passed_look_at_no_timer_of_the_first_slot)
+{
+	const struct sigaction action = { .sa_sigaction = on_look, .sa_flags = SA_SIGINFO };
+	const size_t page = sysconf(_SC_PAGESIZE);
+	const int nr = 30;
+	struct mark *passed = self->mark;
+	char *pages = mmap(NULL, nr * page, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int i, turn;
+
+	ASSERT_NE(MAP_FAILED, pages);
+	ASSERT_EQ(0, sigaction(SIGSEGV, &action, NULL));
+	for (i = 0; i < nr; i++) {
+		struct mark *m = (struct mark *)(pages + i * page);
+
+		mark_init(m);
+		twheel_start(self->w, &m->timer, TW_MIN + 1 + i);
+	}
+	EXPECT_EQ(TW_MIN + TW_MS, twheel_next(self->w));
+	ASSERT_EQ(0, mprotect(pages, nr * page, PROT_NONE));
+	for (turn = 0; turn < 20; turn++) {
+		__u64 now_ns = twheel_now(self->w);
+
+		twheel_start(self->w, &passed[0].timer, 0);
+		twheel_start_at(self->w, &passed[1].timer, now_ns / 2);
+		twheel_start(self->w, &passed[2].timer, 0);
+		EXPECT_EQ(now_ns, twheel_next(self->w));
+		EXPECT_TRUE(twheel_stop(self->w, &passed[2].timer));
+		EXPECT_EQ(now_ns, twheel_next(self->w));
+		EXPECT_EQ(2, lib_step(self->w, now_ns + 3 * TW_MS / 2));
+		EXPECT_EQ(TW_MIN + TW_MS, twheel_next(self->w));
+		/* All that had passed are stopped again. */
+		twheel_start(self->w, &passed[2].timer, 0);
+		EXPECT_TRUE(twheel_stop(self->w, &passed[2].timer));
+		EXPECT_EQ(TW_MIN + TW_MS, twheel_next(self->w));
+	}
+	EXPECT_EQ(0, looks);
+	ASSERT_EQ(0, mprotect(pages, nr * page, PROT_READ | PROT_WRITE));
+	/* An earlier one is the first, also if it is started while another one has passed. */
+	twheel_start(self->w, &passed[0].timer, 0);
+	twheel_start(self->w, &passed[1].timer, TW_SEC);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(tw_round_up(twheel_now(self->w) + TW_SEC, TW_MS), twheel_next(self->w));
+	EXPECT_EQ(nr + 1, lib_step(self->w, TW_MIN + TW_MS));
+	ASSERT_EQ(0, munmap(pages, nr * page));
+}
+
 /* ---- one dispatch ------------------------------------------------------------- */
 
 /* What is not due takes no dispatch long: how many timers it moves is bounded. */
