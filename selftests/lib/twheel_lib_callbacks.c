@@ -450,6 +450,27 @@ TEST_F(callbacks, fixed_delay_that_had_passed_wakes_the_loop_if_its_callback_lea
 	EXPECT_TRUE(twheel_stop(self->w, &self->mark[1].timer));
 }
 
+static void takes_5_ms(struct twheel *w, struct mark *m)
+{
+	(void)m;
+	twheel_advance(w, twheel_now(w) + 5 * TW_MS);
+}
+
+TEST_F(callbacks, next_is_that_of_a_fixed_delay_that_had_passed_and_whose_callback_took_long)
+{
+	const __u64 now_ns = twheel_now(self->w);
+	struct mark *m = &self->mark[0];
+
+	twheel_start(self->w, &self->mark[1].timer, TW_HOUR);
+	EXPECT_EQ(now_ns + TW_HOUR, twheel_next(self->w));
+	m->does = takes_5_ms;
+	twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, TWHEEL_FIXED_DELAY);
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(now_ns + 15 * TW_MS, twheel_next(self->w));
+	EXPECT_TRUE(twheel_stop(self->w, &m->timer));
+	EXPECT_TRUE(twheel_stop(self->w, &self->mark[1].timer));
+}
+
 static void dispatches_and_is_jumped_over(struct twheel *w, struct mark *m)
 {
 	(void)w;

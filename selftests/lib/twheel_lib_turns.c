@@ -390,6 +390,29 @@ TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
 	free(m);
 }
 
+/* What is left of the slot begins with a timer that is not due, of the next tick. */
+TEST_F(turns, dispatch_that_moves_no_more_leaves_a_timer_that_is_due_behind_one_that_is_not)
+{
+	const __u64 now_ns = TW_HOUR + TW_MS;
+	struct mark *m = calloc(4096, sizeof(*m));
+	int i;
+
+	ASSERT_NE(NULL, m);
+	twheel_start_at(self->w, &self->mark[0].timer, now_ns - 1);
+	twheel_start_at(self->w, &self->mark[1].timer, now_ns + 1);
+	for (i = 0; i < 4096; i++) {
+		mark_init(&m[i]);
+		twheel_start_at(self->w, &m[i].timer, now_ns + TW_MIN);
+	}
+	ASSERT_EQ(0, lib_step(self->w, now_ns));
+	EXPECT_EQ(now_ns, twheel_next(self->w));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+	EXPECT_EQ(1, self->mark[0].called);
+	EXPECT_EQ(now_ns + TW_MS, twheel_next(self->w));
+	twheel_stop_all(self->w, NULL, NULL);
+	free(m);
+}
+
 /* A limit has ended the dispatch before, and nothing is left that it was to call. */
 TEST_F(turns, dispatch_calls_what_is_due_now_if_the_rest_of_the_one_before_was_stopped)
 {
