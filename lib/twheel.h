@@ -555,8 +555,9 @@ int twheel_advance(struct twheel *w, uint64_t to_ns);
  *
  * The child has all timers of the parent's, as they were at the fork.  If the wheel had a
  * descriptor, the child's has been closed: twheel_fd() makes a new one.  The parent is not
- * disturbed.  In a child that does not call this, only twheel_close() may be called.  If the
- * wheel is shared, no other thread may be in a function of it at the fork, but in a callback.
+ * disturbed.  A child that does not call this may use a wheel that is not shared and has no
+ * descriptor, and may only close any other.  If the wheel is shared, no other thread may be in a
+ * function of it at the fork, but in a callback.
  */
 void twheel_after_fork(struct twheel *w);
 

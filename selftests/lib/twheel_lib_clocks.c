@@ -271,6 +271,40 @@ TEST_F(loops, periodic_timer_comes_again_and_again)
 
 /* ---- fork ----------------------------------------------------------------- */
 
+static int child_uses(struct twheel *w, struct seen *seen)
+{
+	int i;
+
+	for (i = 0; i < 100; i += 2)
+		if (!twheel_stop(w, &seen[i].timer))
+			return 1;
+	twheel_start(w, &seen[0].timer, 10 * TW_MS);
+	for (i = 0; i < 100; i++)
+		if ((i == 0 || i % 2) && !wait_for(w, &seen[i], 1))
+			return 2;
+	if (twheel_next(w) != TWHEEL_NEVER)
+		return 3;
+	twheel_close(w);
+	return 0;
+}
+
+TEST_F(loops, child_may_use_a_plain_wheel_without_a_descriptor)
+{
+	int i, status;
+	pid_t pid;
+
+	for (i = 0; i < 100; i++)
+		twheel_start(self->w, &self->seen[i].timer, 100 * TW_MS);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(child_uses(self->w, self->seen));
+	for (i = 0; i < 100; i++)
+		EXPECT_TRUE(wait_for(self->w, &self->seen[i], 1));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
 TEST_F(loops, child_may_close_and_the_parent_goes_on)
 {
 	int i, status;
