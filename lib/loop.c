@@ -366,7 +366,7 @@ static void call_is_over(struct pass *pass)
 static APART void free_closed(struct twheel *w)
 {
 	if (w->closed && !w->dispatched)
-		free(w);
+		free(w->memory);
 }
 
 /* A callback has thrown, or its thread was cancelled in it; no wheel that is closed is shared. */

@@ -117,16 +117,6 @@ EXPORT size_t twheel_timer_size(void)
 	return sizeof(struct twheel_timer);
 }
 
-EXPORT bool twheel_timer_pending(const struct twheel_timer *t)
-{
-	return t->deadline;
-}
-
-EXPORT uint64_t twheel_timer_deadline(const struct twheel_timer *t)
-{
-	return t->deadline && t->deadline != NEVER ? t->deadline & ~KEY : TWHEEL_NEVER;
-}
-
 EXPORT void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from)
 {
 	struct twheel_timer **callback;
@@ -247,6 +237,22 @@ static int options_get(struct twheel_options *to, const struct twheel_options *f
 	return 0;
 }
 
+/* Memory of zeros for a wheel, at an address that says whether it is shared. */
+static struct twheel *get_memory(bool shared)
+{
+	unsigned char *memory = calloc(1, sizeof(struct twheel) + _TWHEEL_SHARED_BIT);
+	struct twheel *w;
+
+	if (!memory)
+		return NULL;
+	w = (void *)memory;
+	if (shared != !!((uintptr_t)memory & _TWHEEL_SHARED_BIT))
+		w = (void *)(memory + _TWHEEL_SHARED_BIT);
+	w->memory = memory;
+	w->head.shared = shared;
+	return w;
+}
+
 static void make_locks(struct twheel *w)
 {
 	pthread_mutex_init(&w->lock, NULL);
@@ -263,7 +269,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	ret = options_get(&o, options);
 	if (ret)
 		return ret;
-	w = calloc(1, sizeof(*w));
+	w = get_memory(o.flags & TWHEEL_SHARED);
 	if (!w)
 		return -ENOMEM;
 	w->options = o;
@@ -272,7 +278,6 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	w->periods = 1;
 	wheel_init(w);
 	make_locks(w);
-	w->head.shared = o.flags & TWHEEL_SHARED;
 	loop_update(w);
 	w->head.base = w->clock_ns | KEY;
 	w->passed_by = w->head.base;
@@ -294,7 +299,7 @@ EXPORT void twheel_close(struct twheel *w)
 	w->fd = -1;
 	w->closed = true;
 	if (!w->dispatched)
-		free(w);
+		free(w->memory);
 }
 
 EXPORT void twheel_after_fork(struct twheel *w)

@@ -120,7 +120,7 @@ inline Type *_twheel_container_of(Member *t, Member Class::*member)
 extern "C" {
 #endif
 
-/* Of four functions, the library makes functions as well, and says here how. */
+/* Of the inline functions, the library makes functions as well, and says here how. */
 #define _TWHEEL_INLINE	static inline __attribute__((__always_inline__, __unused__))
 #ifdef TWHEEL_NO_INLINE
 #define _TWHEEL_FUNCTION
@@ -374,6 +374,10 @@ uint64_t twheel_periods(const struct twheel *w);
  * @w: the wheel
  * @t: the timer, pending or not
  *
+ * If @t does not pend and the wheel is not shared, nothing is done with the wheel: it may have
+ * been closed, or @w may be NULL.  So a destructor may stop its timer, whichever ends first.  If
+ * the wheel is shared, it asks twheel_timer_pending() before.
+ *
  * In a shared wheel, another thread may be in the callback: see twheel_stop_sync().
  *
  * Return: whether it was pending.
@@ -427,9 +431,11 @@ void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
  * twheel_timer_deadline() take no lock: in a shared wheel, no other thread may start, stop or
  * dispatch meanwhile.
  */
+_TWHEEL_FUNCTION
 bool twheel_timer_pending(const struct twheel_timer *t);
 
 /* The deadline of a pending timer, as it was asked for; TWHEEL_NEVER otherwise. */
+_TWHEEL_FUNCTION
 uint64_t twheel_timer_deadline(const struct twheel_timer *t);
 
 /**
@@ -572,9 +578,8 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 
 #ifndef TWHEEL_NO_INLINE
 /*
- * The rest of this file is not the interface: twheel_start(), twheel_start_at() and
- * twheel_stop() are inline, since they are short.  The library has them as functions as
- * well.
+ * The rest of this file is not the interface: it has the functions that are inline, since
+ * they are short.  The library has them as functions as well.
  *
  * A program that was compiled with this header relies on the following for as long as the
  * soname is libtwheel.so.1:
@@ -587,6 +592,7 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
  *   bit set
  * - a timer leaves its list by being unlinked; each timer in a list has a next one, the last
  *   one has a timer of the wheel's
+ * - the address of a wheel has the bit _TWHEEL_SHARED_BIT if it was opened as a shared one
  *
  * Times have the highest bit set in the wheel ("keys"), and are compared as signed numbers
  * with the deadline of a timer: so that of a periodic timer is later than all keys.
@@ -594,13 +600,16 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 #define _TWHEEL_UNLIKELY(x)	__builtin_expect(!!(x), 0)
 #define _TWHEEL_KEY	(1ULL << 63)
 #define _TWHEEL_SLOTS	256
+#define _TWHEEL_SHARED_BIT	16U
 
 #ifdef __cplusplus
 #define _TWHEEL_HEAD(w)		reinterpret_cast<struct _twheel_head *>(w)
+#define _TWHEEL_ADDRESS(w)	reinterpret_cast<uintptr_t>(w)
 #define _TWHEEL_SIGNED(x)	static_cast<int64_t>(x)
 #define _TWHEEL_BIT(x)		(63U ^ static_cast<unsigned int>(__builtin_clzll(x)))
 #else
 #define _TWHEEL_HEAD(w)		((struct _twheel_head *)(w))
+#define _TWHEEL_ADDRESS(w)	((uintptr_t)(w))
 #define _TWHEEL_SIGNED(x)	((int64_t)(x))
 #define _TWHEEL_BIT(x)		(63U ^ (unsigned int)__builtin_clzll(x))
 #endif
@@ -690,7 +699,7 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t)
 {
 	struct twheel_timer *next, **pprev;
 
-	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
+	if (_TWHEEL_UNLIKELY(_TWHEEL_ADDRESS(w) & _TWHEEL_SHARED_BIT))
 		return _twheel_stop_slow(w, t);
 	if (!t->deadline)
 		return false;
@@ -700,6 +709,20 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t)
 	*pprev = next;
 	next->pprev = pprev;
 	return true;
+}
+
+_TWHEEL_FUNCTION
+bool twheel_timer_pending(const struct twheel_timer *t)
+{
+	return t->deadline != 0;
+}
+
+_TWHEEL_FUNCTION
+uint64_t twheel_timer_deadline(const struct twheel_timer *t)
+{
+	if (!t->deadline || t->deadline == _TWHEEL_KEY - 1)
+		return TWHEEL_NEVER;
+	return t->deadline & ~_TWHEEL_KEY;
 }
 
 #endif /* TWHEEL_NO_INLINE */

@@ -57,6 +57,7 @@ struct waiter {
 
 struct twheel {
 	struct _twheel_head head;
+	void *memory;			/* that this is in */
 	struct twheel_timer **first;	/* head.next is that of a timer in this list; NULL: not known */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */

@@ -220,11 +220,23 @@ mutation inline_start_takes_the_end_of_time_for_a_time twheel.h \
 	if (_TWHEEL_HEAD(w)->now == UINT64_MAX || !delay_ns)
 '
 mutation inline_stop_takes_no_lock twheel.h \
-	'	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
+	'	if (_TWHEEL_UNLIKELY(_TWHEEL_ADDRESS(w) & _TWHEEL_SHARED_BIT))
 		return _twheel_stop_slow(w, t);
 ' \
 	'	(void)w;
 '
+mutation idle_timer_is_stopped_by_a_look_at_the_wheel twheel.h \
+	'_TWHEEL_UNLIKELY(_TWHEEL_ADDRESS(w) & _TWHEEL_SHARED_BIT)' \
+	'_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared)'
+mutation wheel_is_where_the_memory_begins timers.c \
+	'	if (shared != !!((uintptr_t)memory & _TWHEEL_SHARED_BIT))' \
+	'	if (0)'
+mutation end_of_time_is_said_as_a_deadline twheel.h \
+	'	if (!t->deadline || t->deadline == _TWHEEL_KEY - 1)' \
+	'	if (!t->deadline)'
+mutation idle_timer_has_a_deadline twheel.h \
+	'	if (!t->deadline || t->deadline == _TWHEEL_KEY - 1)' \
+	'	if (t->deadline == _TWHEEL_KEY - 1)'
 mutation mark_forgets_the_slot wheel.c \
 	'	w->occupied[i / 64] |= 1ULL << i % 64;
 ' \
@@ -794,8 +806,8 @@ mutation limit_that_is_just_enough_leaves_something loop.c \
 '
 mutation wheel_that_is_closed_in_a_callback_is_freed_there timers.c \
 	'	if (!w->dispatched)
-		free(w);' \
-	'	free(w);'
+		free(w->memory);' \
+	'	free(w->memory);'
 mutation wheel_that_is_closed_in_a_callback_stays loop.c \
 	'	if (called && unlikely(w->closed))
 		free_closed(w);
@@ -821,7 +833,7 @@ mutation closed_wheel_sets_the_descriptor_that_it_had timers.c \
 	'	w->closed'
 mutation close_leaves_the_memory timers.c \
 	'	if (!w->dispatched)
-		free(w);' \
+		free(w->memory);' \
 	'	;'
 mutation close_leaves_timers_pending timers.c \
 	'	twheel_stop_all(w, NULL, NULL);

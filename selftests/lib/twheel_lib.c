@@ -7,6 +7,7 @@
 #include "lib_calls.h"
 
 #define MANY	1000
+#define NR_WHEELS	16
 
 FIXTURE(lib) {
 	struct twheel *w;
@@ -369,6 +370,33 @@ TEST_F(lib, callback_never_runs_after_stop_by_another_callback_of_the_same_dispa
 	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
 	ASSERT_EQ(0, lib_step(self->w, TW_MIN));
 	EXPECT_EQ(1, marks_called(self->mark, MANY));
+}
+
+/* One address of two is that of a wheel which is not shared. */
+TEST_F(lib, stop_of_an_idle_timer_needs_no_wheel)
+{
+	struct twheel *wheels[NR_WHEELS], *shared[NR_WHEELS];
+	struct mark *m = self->mark;
+	unsigned int i;
+
+	for (i = 0; i < NR_WHEELS; i++) {
+		ASSERT_EQ(0, lib_open(&wheels[i], TWHEEL_VIRTUAL, 0, TW_MS));
+		ASSERT_EQ(0, lib_open(&shared[i], TWHEEL_VIRTUAL, TWHEEL_SHARED, TW_MS));
+	}
+	for (i = 0; i < NR_WHEELS; i++) {
+		twheel_start(wheels[i], &m[0].timer, TW_MS);
+		twheel_start(wheels[i], &m[1].timer, 2 * TW_MS);
+		ASSERT_EQ(1, lib_step(wheels[i], TW_MS));
+		twheel_close(wheels[i]);
+		EXPECT_FALSE(twheel_stop(wheels[i], &m[0].timer));
+		EXPECT_FALSE(twheel_stop(wheels[i], &m[1].timer));
+		EXPECT_FALSE(twheel_stop(NULL, &m[1].timer));
+		twheel_start(shared[i], &m[0].timer, TW_MS);
+		EXPECT_TRUE(twheel_stop(shared[i], &m[0].timer));
+		twheel_start(shared[i], &m[0].timer, TW_MS);
+		twheel_close(shared[i]);
+		EXPECT_FALSE(twheel_timer_pending(&m[0].timer));
+	}
 }
 
 TEST_F(lib, restart_to_later_expires_later_once)
