@@ -58,7 +58,7 @@ struct waiter {
 struct twheel {
 	struct _twheel_head head;
 	void *memory;			/* that this is in */
-	struct twheel_timer **first;	/* head.next is that of a timer in this list; NULL: not known */
+	struct twheel_timer **first;	/* head.next is of a timer in this list; or NULL */
 	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
 	struct twheel_timer *list[LISTS];
@@ -73,7 +73,7 @@ struct twheel {
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	int fd;				/* below 0: none */
 	int budget;			/* timers that this dispatch may still move */
-	bool at_once;			/* a timer may have passed, or wait for the rest of a turn */
+	bool at_once;			/* a timer may have passed, or a turn be left */
 	bool readable;			/* the timerfd has fired since it was set */
 	/* By twheel_wake(), which takes no lock; atomic: it is for the next ... */
 	bool woken;			/* twheel_wait() */
