@@ -227,9 +227,9 @@ __diag_pop();
 
 #endif /* _TWHEEL_ENGINE_TRACE_H */
 
-/* As seen from include/, which the compiler searches: so no option is needed for one file. */
+/* Kbuild has the compiler search this folder for the file that makes the events, wherever it is. */
 #undef TRACE_INCLUDE_PATH
-#define TRACE_INCLUDE_PATH ../engine
+#define TRACE_INCLUDE_PATH .
 #undef TRACE_INCLUDE_FILE
 #define TRACE_INCLUDE_FILE trace
 #include <trace/define_trace.h>

@@ -43,10 +43,9 @@ run_checkpatch()
 # A header of tracepoints is no C until <linux/tracepoint.h> has made some of it:
 tracepoints=(
 	COMPLEX_MACRO			# lists of fields and values have neither parentheses
-	MULTISTATEMENT_MACRO_USE_DO_WHILE # nor braces,
+	MULTISTATEMENT_MACRO_USE_DO_WHILE # nor braces, and
 	OPEN_ENDED_LINE			# those of an event begin on lines of their own,
 	PARENTHESIS_ALIGNMENT		# one tab behind the name of the event
-	SPACING				# and a path in TRACE_INCLUDE_PATH is no division
 )
 
 # No type is ignored in anything else that runs in the kernel.
