@@ -229,7 +229,8 @@ static void __exit twheel_module_exit(void)
 module_init(twheel_module_init);
 module_exit(twheel_module_exit);
 
-MODULE_AUTHOR("The twheel authors");
+/* The only place for this address: Documentation/packaging.rst. */
+MODULE_AUTHOR("The twheel authors <twheel@example.org>");
 MODULE_DESCRIPTION("millions of timeouts behind one file descriptor");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(TWHEEL_VERSION);

@@ -26,6 +26,19 @@ recipes()
 	rpmspec -P "$work/twheel.spec" >/dev/null
 	bash -n packaging/PKGBUILD
 	shellcheck packaging/PKGBUILD
+	contact
+}
+
+# The address of the maintainer stands in the module, and again where dpkg wants it.
+contact()
+{
+	local author
+
+	author=$(sed -n 's/^MODULE_AUTHOR("\(.*\)");$/\1/p' twheel_main.c)
+	grep -qxF "Maintainer: $author" debian/control ||
+		echo "twheel_main.c and debian/control name different maintainers"
+	printf '%s\n' "${files[@]}" | grep -vxE 'twheel_main\.c|debian/(control|changelog.*)' |
+		xargs -d '\n' grep -lF -- "${author##* }" || true
 }
 
 # The man page of the device is complete.
