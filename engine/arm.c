@@ -194,8 +194,8 @@ static __always_inline bool arm_insert_unlock(struct tw_ctx *tw, const struct ar
 }
 
 /*
- * Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining.  With
- * PREEMPT_RT, wait for the lock, so that a holder that was preempted inherits the priority.
+ * Another thread has the lock: add timeouts to the inbox.  False if the wheel is draining.  If
+ * spinlocks sleep, wait for the lock, so that a holder that was preempted inherits the priority.
  */
 static noinline bool arm_queue(struct tw_ctx *tw, const struct arming *arming)
 {
@@ -203,7 +203,7 @@ static noinline bool arm_queue(struct tw_ctx *tw, const struct arming *arming)
 	unsigned int nr = arming->nr;
 	bool draining;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) || !llist_empty(&tw->inbox)) {
+	if (spinlocks_sleep() || !llist_empty(&tw->inbox)) {
 		twheel_lock(tw);
 		return arm_insert_unlock(tw, arming);
 	}

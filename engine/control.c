@@ -362,6 +362,10 @@ int twheel_drain(struct tw_ctx *tw)
 		/*
 		 * G3 exactly one outcome: pairs with the RCU section of arm_queue().
 		 * Test: litmus drain_arm
+		 *
+		 * The mutex is held meanwhile, so that another DRAIN finds this step done.  It
+		 * delays no other call: ADVANCE and DRAIN hold the mutex for step 4, which takes
+		 * longer, and a call that arms needs it only until the wheel has started.
 		 */
 		synchronize_rcu();
 		twheel_lock(tw);

@@ -17,6 +17,20 @@ void twheel_unlock_inbox(struct tw_ctx *tw);
 u64 twheel_pend_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
 
+/*
+ * What PREEMPT_RT changes: whether the softirq expires timeouts, which the kthread does otherwise;
+ * and whether a thread that waits for a spinlock sleeps, and lends its priority to the holder.
+ */
+static inline bool softirq_expires(void)
+{
+	return !IS_ENABLED(CONFIG_PREEMPT_RT);
+}
+
+static inline bool spinlocks_sleep(void)
+{
+	return IS_ENABLED(CONFIG_PREEMPT_RT);
+}
+
 /* Without SMP, a spinlock only disables preemption and is always free: disable softirqs as well. */
 static __always_inline bool twheel_trylock(struct tw_ctx *tw)
 {
@@ -42,18 +56,18 @@ static __always_inline void twheel_lock(struct tw_ctx *tw) __acquires(&tw->lock)
 /*
  * A thread that releases the lock empties the inbox and wakes waiters after that.  It is not
  * preempted in between (G2): if it is of SCHED_IDLE, it may get a processor again only after a long
- * time, and others would wait for it.  With PREEMPT_RT a wake-up may sleep, and nothing is in the
+ * time, and others would wait for it.  If spinlocks sleep, so may a wake-up, and nothing is in the
  * inbox, see arm_queue().
  */
 static __always_inline void unlock_begin(void)
 {
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+	if (!spinlocks_sleep())
 		preempt_disable();
 }
 
 static __always_inline void unlock_end(void)
 {
-	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+	if (!spinlocks_sleep())
 		preempt_enable();
 }
 

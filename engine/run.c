@@ -26,10 +26,10 @@
 
 /*
  * While a pass goes on, wake readers and pollers once for this many events.  If another thread
- * takes the lock in between, it wakes them.  With PREEMPT_RT, wake them after each step (G2): that
- * thread may have a low priority, and be preempted before it wakes them.
+ * takes the lock in between, it wakes them.  If spinlocks sleep, wake them after each step (G2):
+ * that thread may have a low priority, and be preempted before it wakes them.
  */
-#define WAKE_EVERY	(IS_ENABLED(CONFIG_PREEMPT_RT) ? 1 : 1024)
+#define WAKE_EVERY	(spinlocks_sleep() ? 1 : 1024)
 
 /* After this many steps for one wheel, other wheels have a turn (G2): see account.c. */
 #define TURN_STEPS	64
@@ -347,7 +347,7 @@ static enum hrtimer_restart alarm_rings(struct hrtimer *timer)
 	enum hrtimer_restart restart;
 	bool works;
 
-	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+	if (!softirq_expires()) {
 		twheel_turn_request(&tw->turn);
 		return HRTIMER_NORESTART;
 	}
