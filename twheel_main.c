@@ -192,12 +192,10 @@ static int __init twheel_module_init(void)
 	if (err)
 		return err;
 	limits_apply();
-	twheel_syncpoints_init();
 	twheel_memory_queue = alloc_workqueue("twheel", WQ_UNBOUND, 1);
-	if (!twheel_memory_queue) {
-		err = -ENOMEM;
-		goto exit_syncpoints;
-	}
+	if (!twheel_memory_queue)
+		return -ENOMEM;
+	twheel_syncpoints_init();
 	err = workers_start();
 	if (err)
 		goto destroy_queue;
@@ -210,9 +208,8 @@ static int __init twheel_module_init(void)
 stop_workers:
 	workers_stop();
 destroy_queue:
-	destroy_workqueue(twheel_memory_queue);
-exit_syncpoints:
 	twheel_syncpoints_exit();
+	destroy_workqueue(twheel_memory_queue);
 	return err;
 }
 

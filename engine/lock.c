@@ -36,8 +36,10 @@ static void wake_waiters(struct tw_ctx *tw, __poll_t events, unsigned int nr)
  */
 void twheel_wake_for_events(struct tw_ctx *tw, unsigned int nr)
 {
-	bool drained = READ_ONCE(tw->control.drained);
+	bool drained;
 
+	twheel_syncpoint(SYNC_EVENTS_ADDED);
+	drained = READ_ONCE(tw->control.drained);
 	if (drained || READ_ONCE(tw->events.nr_unread))
 		wake_waiters(tw, EPOLLIN | EPOLLRDNORM | (drained ? EPOLLHUP : 0),
 			     drained ? 0 : nr);

@@ -103,10 +103,8 @@ static __always_inline void twheel_unlock(struct tw_ctx *tw) __releases(&tw->loc
 	tw->events.nr_to_wake = 0;
 	unlock_begin();
 	unlock_and_recheck(tw);
-	if (unlikely(nr)) {
-		twheel_syncpoint(SYNC_EVENTS_ADDED);
+	if (unlikely(nr))
 		twheel_wake_for_events(tw, nr);
-	}
 	unlock_end();
 }
 
