@@ -107,16 +107,25 @@ static bool submission_waits(struct file *file, unsigned int cmd, void __user *a
 	}
 }
 
-/* Whether a submission has only what an ioctl has.  The rest is 0, so that it can get a meaning. */
+/* The bytes that a submission of 64 or 128 bytes has for its command. */
+static unsigned int cmd_bytes(unsigned int issue_flags)
+{
+	return issue_flags & IO_URING_F_SQE128 ? 80 : 16;
+}
+
+/*
+ * Whether a submission has only what an ioctl has.  The rest is 0, so that it can get a meaning.
+ * The highest two flags are io_uring's own.
+ */
 static bool submission_is_plain(const struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	const u64 *words = uring_cmd_words(cmd);
-	unsigned int i, nr = uring_cmd_nr_words(issue_flags);
+	unsigned int i;
 
-	for (i = 1; i < nr; i++)
+	for (i = 1; i < cmd_bytes(issue_flags) / sizeof(*words); i++)
 		if (READ_ONCE(words[i]))
 			return false;
-	return !uring_cmd_user_flags(cmd);
+	return !(cmd->flags & ~(3U << 30));
 }
 
 static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)

@@ -8,6 +8,7 @@
  *
  * How waiting and waking exclude a lost wake-up stands at wake_waiters() (lock.c).
  */
+#include <linux/poll.h>
 #include <linux/prefetch.h>
 #include <linux/uio.h>
 

@@ -84,28 +84,16 @@ static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
 #endif
 }
 
-/* How many words these are: a submission has 64 bytes, or 128. */
-static inline unsigned int uring_cmd_nr_words(unsigned int issue_flags)
-{
-	return (issue_flags & IO_URING_F_SQE128 ? 80 : 16) / sizeof(u64);
-}
-
-/* The flags that the program has set; the highest two are io_uring's own. */
-static inline u32 uring_cmd_user_flags(const struct io_uring_cmd *cmd)
-{
-	return cmd->flags & ~(3U << 30);
-}
-
-/*
- * Return the value that uring_cmd() returns when a command is done.  In older kernels, a worker
- * thread of io_uring loses a submission whose result is not 0 or an error, and cancels one that is
- * linked to it.
- */
+/* Return the value that uring_cmd() returns when a command is done. */
 static inline int uring_cmd_result(struct io_uring_cmd *cmd, long result, unsigned int issue_flags)
 {
 #ifdef TWHEEL_HAVE_IO_URING_CMD_H
 	return result;
 #else
+	/*
+	 * A worker thread of io_uring would lose a submission whose result is not 0 or an error,
+	 * and cancel one that is linked to it.
+	 */
 	io_uring_cmd_done(cmd, result, 0, issue_flags);
 	return -EIOCBQUEUED;
 #endif
