@@ -97,6 +97,13 @@ static void skip_with_preempt_rt(struct kunit *test)
 		kunit_skip(test, "a kernel with PREEMPT_RT");
 }
 
+/* Without SMP, a spinlock is free to whoever asks. */
+static void skip_without_smp(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_SMP))
+		kunit_skip(test, "a kernel without SMP");
+}
+
 struct other_thread {
 	struct completion done;
 	struct tw_ctx *tw;

@@ -309,6 +309,7 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 	struct tw_ctx *tw = test->priv;
 	unsigned int i, round;
 
+	skip_without_smp(test);
 	alarms_begin(tw);
 	arm_like(test, 0);
 	time_set(tw, tw->alarm.at_ns);
@@ -385,6 +386,7 @@ static void arm_what_is_due_beside_an_alarm(struct kunit *test, bool missed)
 
 static void a_timeout_that_is_due_after_a_missed_alarm_is_an_event_at_once(struct kunit *test)
 {
+	skip_without_smp(test);
 	arm_what_is_due_beside_an_alarm(test, true);
 }
 

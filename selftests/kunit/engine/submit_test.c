@@ -14,6 +14,7 @@ static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsi
 	int done;
 
 	skip_with_preempt_rt(test);
+	skip_without_smp(test);
 	/* No memory may be allocated under the lock: there are places. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
 	twheel_lock(tw);
