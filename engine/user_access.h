@@ -24,8 +24,9 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
-#if defined(TWHEEL_SYNCPOINTS) || defined(CONFIG_LOCKDEP) || defined(CONFIG_KASAN) || \
-	defined(CONFIG_KCSAN) || defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
+#if defined(TWHEEL_ACCESS_BY_CALLS) || defined(CONFIG_LOCKDEP) || \
+	defined(CONFIG_KASAN) || defined(CONFIG_KCSAN) || \
+	defined(CONFIG_CC_OPTIMIZE_FOR_SIZE)
 
 static inline bool access_open(const void __user *user, size_t size)
 {

@@ -273,12 +273,11 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 #define copy_from_user(to, from, n)	user_copy(to, (const void __force *)(from), n)
 #define __copy_from_user_inatomic(to, from, n) copy_from_user(to, from, n)
 
-/* With sync points, and so here, each access is opened by itself. */
-#ifndef TWHEEL_SYNCPOINTS
-#define TWHEEL_SYNCPOINTS
-#include "../../../engine/user_access.h"
-#undef TWHEEL_SYNCPOINTS
+/* Each access is opened by itself, as with sync points, which define this as well. */
+#ifndef TWHEEL_ACCESS_BY_CALLS
+#define TWHEEL_ACCESS_BY_CALLS
 #endif
+#include "../../../engine/user_access.h"
 
 /* An access that faults has written half, as at the end of a page. */
 static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
