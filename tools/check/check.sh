@@ -136,6 +136,7 @@ checks()
 	check drawings "the drawings are made from their sources"
 	check man_pages "mandoc has nothing to say about the man pages"
 	check recipes "rpm, bash and shellcheck have nothing to say about the recipes of packages"
+	check syzkaller "the description for syzkaller has the constants and the structures of the header"
 	check device_page "the man page of the device says what the header and the sources have"
 	check design_names "the functions that the documents name are there, and in the files named with them"
 	check operating "the counters and the fields of tracepoints are described"

@@ -41,6 +41,12 @@ contact()
 		xargs -d '\n' grep -lF -- "${author##* }" || true
 }
 
+# The description for syzkaller has what the header has.
+syzkaller()
+{
+	perl tools/check/syzkaller.pl
+}
+
 # The man page of the device is complete.
 device_page()
 {
