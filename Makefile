@@ -10,7 +10,7 @@ unexport CDPATH
 # The kernel that the module is built for: the running one, or KDIR=...
 KDIR ?= /lib/modules/$(shell uname -r)/build
 # Scripts read these themselves, whatever characters are in them.
-export KDIR DESTDIR
+export KDIR DESTDIR KSRC
 
 # Kbuild and the scripts go by it. A packager says it, whose repository has no tags of ours;
 # dkms' copy of the sources has it in dkms.conf alone.
@@ -116,6 +116,13 @@ test-bare:
 test-packages:
 	@$(bash) tools/vm/packages.sh
 
+# The tree form of the module, written into the source of a kernel.
+upstream:
+	@$(bash) tools/upstream.sh "$$KSRC"
+
+test-upstream:
+	@$(bash) tools/vm/upstream.sh
+
 fuzz:
 	@$(bash) tools/vm/test.sh $@
 
@@ -212,6 +219,8 @@ help:
 	@echo '  make test-arm64     on an emulated arm64 machine, with Debian'"'"'s kernel for it'
 	@echo '  make test-bare      make demo and make test in a bare Debian 12 and a bare Debian 13'
 	@echo '  make test-packages  Debian packages: made, installed, upgraded, purged in bare systems'
+	@echo '  make upstream       writes the form for the kernel tree into that in KSRC=...'
+	@echo '  make test-upstream  the same into the sources of 6.12 and 7.3, builds and tests it there'
 	@echo '  make fuzz           ten million random calls on the debug kernel'
 	@echo '  make model          a proof of the state machine, by spin'
 	@echo '  make mutants        breaks the module on purpose, in one place at a time: a test has to'
@@ -226,7 +235,7 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools uninstall-tools check-lib \
-	dist test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
+	dist upstream test-upstream test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
 	check docs drawings fuzz model \
 	mutants soak languages \
 	bench demo shell clean distclean help

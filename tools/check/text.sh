@@ -8,10 +8,10 @@ shell_scripts()
 	[ ${#scripts[@]} -gt 0 ] && shellcheck -x "${scripts[@]}"
 }
 
-# The n of \n is no part of the word after it, and nempty() is spin's.
+# The n of \n is no part of the word after it, nempty() is spin's, and inout is syzkaller's.
 spelling()
 {
-	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp "${files[@]}"
+	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp,inout "${files[@]}"
 }
 
 man_pages()

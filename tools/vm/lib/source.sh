@@ -9,17 +9,25 @@
 # .cache/kernels/6.12-debug   release, vmlinuz and build/, which modules are
 #                          built against; `complete' holds what it was made of
 
-source_series=6.12
+# use_source SERIES: from here on, the source is that of this series. Of another than 6.12 it is
+# in .cache/source-SERIES.
+use_source()
+{
+	source_series=$1
+	source_dir=$cache/source
+	[ "$1" = 6.12 ] || source_dir+=-$1
+}
+use_source 6.12
 
 get_source_package()
 {
-	[ -e "$cache/source.tar" ] && return
-	get_packages "$cache/source.packages" echo linux-source-$source_series
-	say "keeping the kernel source in .cache/source.tar"
-	dpkg-deb --fsys-tarfile "$(deb_files "$cache/source.packages")" |
-		tar -xO ./usr/src/linux-source-$source_series.tar.xz >"$cache/source.tar.tmp"
-	mv "$cache/source.tar.tmp" "$cache/source.tar"
-	drop_packages "$cache/source.packages"
+	[ -e "$source_dir.tar" ] && return
+	get_packages "$source_dir.packages" echo "linux-source-$source_series"
+	say "keeping the kernel source in ${source_dir#"$top"/}.tar"
+	dpkg-deb --fsys-tarfile "$(deb_files "$source_dir.packages")" |
+		tar -xO "./usr/src/linux-source-$source_series.tar.xz" >"$source_dir.tar.tmp"
+	mv "$source_dir.tar.tmp" "$source_dir.tar"
+	drop_packages "$source_dir.packages"
 }
 
 # unpack_source FOLDER [PATH...]: all of it, or these paths.
@@ -33,14 +41,14 @@ unpack_source()
 	say "unpacking the kernel source into ${dir#"$top"/}"
 	rm -rf "$dir.tmp"
 	mkdir "$dir.tmp"
-	xz -dc "$cache/source.tar" |
+	xz -dc "$source_dir.tar" |
 		tar -x -C "$dir.tmp" --strip-components=1 "${@/#/linux-source-$source_series/}"
 	mv "$dir.tmp" "$dir"
 }
 
 get_source()
 {
-	unpack_source "$cache/source"
+	unpack_source "$source_dir"
 }
 
 # The kernel's test harness; the headers packages lack it.

@@ -1,0 +1,43 @@
+#!/usr/bin/env perl
+# SPDX-License-Identifier: GPL-2.0
+#
+# form.pl SHIMS <FILE >FILE: the tree form of a source of the module. What leads to the compat
+# header, to sync points and to files that a kernel tree lacks is left out. Of SHIMS, which is the
+# compat header as that tree needs it, a file gets the functions that it calls.
+use strict;
+use warnings;
+
+open my $shims, '<', $ARGV[0] or die "$ARGV[0]: $!\n";
+my $compat = do { local $/; <$shims> };
+my $text = do { local $/; <STDIN> };
+
+my $wants_shims = $text =~ s/^#include "twheel_compat\.h"\n//m;
+$text =~ s/^#include "(?:engine\/)?syncpoint\.h"\n//mg;
+$text =~ s/^\t*twheel_syncpoint(?:s_init|s_exit)?\(\w*\);\n//mg;
+$text =~ s/^#ifdef TWHEEL_SYNCPOINTS\n.*?^#endif\n//msg;
+$text =~ s/^MODULE_VERSION\(TWHEEL_VERSION\);\n//m;
+$text =~ s/^\/\* The only place for this address.*\n//m;
+$text =~ s/^ \*\tsyncpoint (.*) twheel_compat$/ *\t$1/m;
+
+# The tests by litmus and by sync points stay where they are.
+my $tests = qr/Test: (?:litmus|syncpoints\.)[\w, ]*(?:\n[ \t]*\*[ \t]+\w[\w, ]*)?(?=\s*\*\/|\s*\n[ \t]*\*[ \t]*\n)/;
+$text =~ s/^[ \t]*\/\* $tests \*\/\n//mg;
+$text =~ s/  $tests(?= \*\/)//g;
+$text =~ s/(?:\n[ \t]*\* |  )$tests//g;
+$text =~ s/Documentation\/(?:design|operating)\.rst/userspace-api\/twheel.rst/g;
+$text =~ s/\bdesign\.rst/twheel.rst/g;
+$text =~ s/: see tools\/60-twheel\.rules\././;
+
+if ($wants_shims) {
+	my ($body) = $compat =~ /^#include.*?\n\n(?!#include)(.*)^#endif/ms;
+	my @used = grep {
+		my @names = /^(?:#define (?=\w)|[a-z][^\n(]*[ *](?=\w+\())(\w+)/mg;
+		grep { $text =~ /\b$_\(/ } @names
+	} split /\n\n+(?=\/\*)/, $body // '';
+	s/\s+\z// for @used;
+	# Files include what they use, but for this one, which older kernels lack.
+	my ($line) = $compat =~ /^(#include <linux\/io_uring.*)$/m;
+	$text =~ s/^(?=#include <linux\/k)/$line\n/m if $text =~ /\bio_uring_cmd\b/;
+	$text =~ s/(.*^#include [^\n]*\n)/$1 . join '', map { "\n$_\n" } @used/mse;
+}
+print $text;
