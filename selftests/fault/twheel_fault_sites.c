@@ -38,6 +38,7 @@ static const struct row {
 	const char *once;
 	const char *always;
 } rows[] = {
+	{ "open", "twheel_fop_open()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "open", "twheel_create()", "pages", "ENOMEM", "ENOMEM" },
 	{ "open", "user_make()", "kmalloc", "ENOMEM", "ENOMEM" },
 	{ "SETUP", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
@@ -111,7 +112,10 @@ static const struct row {
 	{ "write", "records_copy_in()", "copy_from_iter", "done", "EFAULT" },
 	{ "poll of many", "twheel_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
 	{ "epoll_ctl", "twheel_poll()", "poll_wait", "ENOMEM", "ENOMEM" },
+	{ "REOPEN", "arg_copy_in()", "copy_from_user", "EFAULT", "EFAULT" },
 	{ "REOPEN", "file_reopen()", "open file", "ENOMEM", "ENOMEM" },
+	{ "REOPEN", "twheel_fop_open()", "kmalloc", "ENOMEM", "ENOMEM" },
+	{ "REOPEN", "twheel_create()", "pages", "ENOMEM", "ENOMEM" },
 };
 
 /* Outcomes of one case. */
