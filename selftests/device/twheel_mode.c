@@ -83,22 +83,39 @@ static int call(int fd, unsigned long cmd, __u64 pending)
 	return tw_ioctl(fd, cmd, &argument);
 }
 
-#define CHANGES(name, cmd, done)						\
-TEST_F(mode, name)								\
-{										\
-	bool may = may_write(variant->mode);					\
+#define EXPECT_NEEDS_WRITING(cmd, done) do {					\
+	bool __may = may_write(variant->mode);					\
 										\
-	EXPECT_EQ(may ? (done) : -EBADF, call(self->fd, cmd, self->pending));	\
-	if (!may)								\
+	EXPECT_EQ(__may ? (done) : -EBADF, call(self->fd, cmd, self->pending));	\
+	if (!__may)								\
 		EXPECT_UNCHANGED(self->owner, &self->before);			\
-}
+} while (0)
 
 /* The wheel has been set up. */
-CHANGES(setup_needs_writing, TWHEEL_IOC_SETUP, -EBUSY)
-CHANGES(arm_needs_writing, TWHEEL_IOC_ARM, 1)
-CHANGES(rearm_needs_writing, TWHEEL_IOC_REARM, 1)
-CHANGES(cancel_needs_writing, TWHEEL_IOC_CANCEL, 1)
-CHANGES(advance_needs_writing, TWHEEL_IOC_ADVANCE, 0)
+TEST_F(mode, setup_needs_writing)
+{
+	EXPECT_NEEDS_WRITING(TWHEEL_IOC_SETUP, -EBUSY);
+}
+
+TEST_F(mode, arm_needs_writing)
+{
+	EXPECT_NEEDS_WRITING(TWHEEL_IOC_ARM, 1);
+}
+
+TEST_F(mode, rearm_needs_writing)
+{
+	EXPECT_NEEDS_WRITING(TWHEEL_IOC_REARM, 1);
+}
+
+TEST_F(mode, cancel_needs_writing)
+{
+	EXPECT_NEEDS_WRITING(TWHEEL_IOC_CANCEL, 1);
+}
+
+TEST_F(mode, advance_needs_writing)
+{
+	EXPECT_NEEDS_WRITING(TWHEEL_IOC_ADVANCE, 0);
+}
 
 TEST_F(mode, drain_needs_writing)
 {
