@@ -855,7 +855,7 @@ TEST_F(syncpoints, wheel_stays_until_its_turn_is_over)
 
 	EXPECT_LE(0, fd);
 	EXPECT_EQ(0, tw_arm_at(fd, now_ns + 2 * TW_SEC, &id));
-	EXPECT_EQ(CROWD, arm_many(fd, now_ns + 50 * TW_MS, CROWD, NULL));
+	EXPECT_EQ(CROWD, arm_many(fd, now_ns + 300 * TW_MS, CROWD, NULL));
 	EXPECT_EQ(0, syncpoint_say("events_added", A_BIT));
 	hold_lock(_metadata, fd, A_BIT);
 	EXPECT_TRUE(TW_WAIT_FOR(syncpoint_see("events_added").inside > 0, 2 * TW_MS));
