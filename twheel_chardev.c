@@ -78,25 +78,27 @@ static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
 
 /*
  * Whether an ioctl may sleep, or takes long.  If its argument cannot be read, it fails at once.
- * For ARM and REARM this is an estimate: others may take the places that are free now, and the
- * first period, slack or key of a page takes memory.
+ * For ARM and REARM this is an estimate: others may take the places that are free now, most keys
+ * are there already, and the first period or slack of a page takes memory.
  */
 static bool submission_waits(struct file *file, unsigned int cmd, void __user *arg)
 {
 	const struct twheel_vector __user *vector = arg;
 	const struct twheel_info __user *info = arg;
 	const struct twheel_list __user *list = arg;
+	struct tw_ctx *tw = file_wheel(file);
 	u32 nr;
 
 	switch (cmd) {
 	case TWHEEL_IOC_INFO:
 		return !get_user(nr, &info->flags) &&
-		       (nr & TWHEEL_INFO_WALK || !twheel_is_started(file_wheel(file)));
+		       (nr & TWHEEL_INFO_WALK || !twheel_is_started(tw));
 	case TWHEEL_IOC_LIST:
 		return !get_user(nr, &list->nr) && nr > SUBMISSION_MAX;
 	case TWHEEL_IOC_ARM:
 		return !get_user(nr, &vector->nr) &&
-		       (nr > SUBMISSION_MAX || !twheel_has_places(file_wheel(file), nr));
+		       (nr > SUBMISSION_MAX ||
+			!(twheel_is_keyed(tw) || twheel_has_places(tw, nr)));
 	case TWHEEL_IOC_REARM:
 	case TWHEEL_IOC_CANCEL:
 	case TWHEEL_IOC_QUERY:

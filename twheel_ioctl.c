@@ -416,7 +416,7 @@ static int row_copy_out(struct twheel_status __user *user, const struct twheel_s
 static int query_step(struct tw_ctx *tw, void __user *arg, unsigned int nr,
 		      struct twheel_call *call)
 {
-	struct twheel_status status[TWHEEL_BATCH * 3 / 4] __uninitialized;
+	struct twheel_status status[TWHEEL_BATCH * 5 / 8] __uninitialized;
 	size_t known = min_t(size_t, call->stride, sizeof(status[0]));
 	unsigned int i;
 

@@ -361,6 +361,28 @@ TEST_F(ring, a_worker_does_what_allocates)
 	EXPECT_EQ(TWHEEL_CREATED, arm[0].result);
 }
 
+/* Many programs refresh by ARM of keys that are there, and have no place to spare. */
+TEST_F(ring, an_arm_of_keys_is_done_in_the_call_that_submits)
+{
+	struct twheel_arm arm[128] = {};
+	struct twheel_vector arms = VECTOR_OF(arm, ARRAY_SIZE(arm));
+	int i, fd = tw_open_setup(0, &(struct twheel_setup){ .flags = TWHEEL_SETUP_KEYED });
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < ARRAY_SIZE(arm); i++) {
+		arm[i].user_data = i;
+		arm[i].expires_ns = TW_HOUR;
+	}
+	ASSERT_EQ(ARRAY_SIZE(arm), tw_arm_vec(fd, arm, ARRAY_SIZE(arm)));
+	put_ioctl(&self->ring, fd, TWHEEL_IOC_ARM, &arms, 1);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	ASSERT_EQ(1, io_uring_cq_ready(&self->ring));
+	EXPECT_RESULT(&self->ring, ARRAY_SIZE(arm), 1);
+	EXPECT_EQ(TWHEEL_WAS_PENDING, arm[0].result);
+	ASSERT_NO_WORKER();
+	close(fd);
+}
+
 TEST_F(ring, a_worker_does_a_walk)
 {
 	struct twheel_info info = { .size = sizeof(info), .flags = TWHEEL_INFO_WALK };
