@@ -17,12 +17,6 @@
 /* If the places take more pages than this, 2 MB, prefetch those of a batch. */
 #define FETCH_PAGES	512
 
-static struct twheel_timeout *cancel_find(struct tw_ctx *tw, u64 id, bool by_key)
-	__must_hold(&tw->lock)
-{
-	return by_key ? twheel_key_find(tw, id) : timeout_by_id(&tw->places, id);
-}
-
 /* The result for a timeout, which is NULL if there is none. */
 static int cancel_verdict(const struct twheel_timeout *t)
 {
@@ -53,7 +47,7 @@ static bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 			struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	struct twheel_timeout *t = cancel_find(tw, cancel->id, call->by_key);
+	struct twheel_timeout *t = timeout_find(tw, cancel->id, call->by_key);
 	int result = cancel->reserved ? -EINVAL : cancel_verdict(t);
 
 	if (!access_put_result_locked(result, &user->result))
@@ -172,7 +166,7 @@ int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key)
 	u32 nr_before;
 
 	twheel_lock(tw);
-	t = cancel_find(tw, id, by_key);
+	t = timeout_find(tw, id, by_key);
 	spin_lock(&tw->places.lock);
 	nr_before = tw->places.nr_taken;
 	if (t)

@@ -143,6 +143,13 @@ struct tw_ctx {
 	size_t slots_size;
 };
 
+/* Find the live timeout that an id or a key names; NULL if there is none. */
+static inline struct twheel_timeout *timeout_find(struct tw_ctx *tw, u64 id, bool by_key)
+	__must_hold(&tw->lock)
+{
+	return by_key ? twheel_key_find(tw, id) : timeout_by_id(&tw->places, id);
+}
+
 /* When a PENDING timeout with this deadline is due, by its slack; NEVER_NS if it never is. */
 static inline u64 timeout_due_by_ns(struct tw_ctx *tw, const struct twheel_timeout *t,
 				    u64 deadline_ns) __must_hold(&tw->lock)

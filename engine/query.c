@@ -102,10 +102,8 @@ void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int 
 
 	twheel_lock(tw);
 	for (i = 0; i < nr; i++) {
-		struct twheel_timeout *t;
+		struct twheel_timeout *t = timeout_find(tw, status[i].id, by_key);
 
-		t = by_key ? twheel_key_find(tw, status[i].id) :
-			     timeout_by_id(&tw->places, status[i].id);
 		if (t)
 			timeout_status(tw, t, now_ns, &status[i]);
 		else

@@ -232,8 +232,7 @@ static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming
 
 	if (err)
 		return err;
-	*t = rearming->call->by_key ? twheel_key_find(tw, arm->id) :
-				      timeout_by_id(&tw->places, arm->id);
+	*t = timeout_find(tw, arm->id, rearming->call->by_key);
 	return *t ? rearm_verdict(tw, arm, *t, rearming) : -ENOENT;
 }
 
