@@ -22,7 +22,8 @@ test_limits=120
 
 wheel_programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_turns
 	twheel_lib_descriptor twheel_lib_review twheel_lib_shared twheel_lib_clocks
-	twheel_lib_options twheel_lib_shared_tsan)
+	twheel_lib_options)
+[ -z "${SANITIZE-default}" ] || wheel_programs+=(twheel_lib_shared_tsan)
 table_programs=(twheel_lib_table twheel_lib_table_shared twheel_lib_review)
 device_programs=(twheel_lib_client)
 
