@@ -464,13 +464,9 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 	uint64_t deadline;
 
 	/* If none is left, it looks whether more is due. */
-	while (is_unfinished(w)) {
-		t = w->list[DUE];
-		if (t == end) {
-			if (!wheel_turn(w))
-				break;
+	while ((t = w->list[DUE]) != end || (is_unfinished(w) && wheel_turn(w))) {
+		if (t == end)
 			continue;
-		}
 		deadline = t->deadline;
 		/* It has been restarted for later. */
 		if (unlikely((deadline | KEY) > w->due_by)) {

@@ -28,8 +28,7 @@ EXPORT const char *twheel_version(void)
 
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
 {
-	const uint64_t next = w->head.next;
-	const bool at_once = w->at_once;
+	uint64_t next = w->head.next;
 
 	if (!interval_ns && ns > w->clock_ns && ns < END_NS) {
 		_twheel_start_key(w, t, ns | KEY);
@@ -44,8 +43,7 @@ void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 		loop_place(w, t, ns, interval_ns);
 	}
 	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
-	if (unlikely(is_immediate(w)) && !w->readable &&
-	    (w->head.next < next || w->at_once > at_once))
+	if (unlikely(w->head.next < next || w->at_once) && is_immediate(w) && !w->readable)
 		loop_set_fd(w);
 }
 

@@ -741,13 +741,12 @@ mutation restart_into_the_past_is_a_store timers.c \
 	'if (!interval_ns && ns > w->clock_ns && ns < END_NS) {' \
 	'if (!interval_ns && (t->deadline || ns > w->clock_ns) && ns < END_NS) {'
 mutation immediate_start_sets_nothing timers.c \
-	'	    (w->head.next < next || w->at_once > at_once))
+	'	if (unlikely(w->head.next < next || w->at_once) && is_immediate(w) && !w->readable)
 		loop_set_fd(w);' \
-	'	    (w->head.next < next || w->at_once > at_once))
-		(void)next;'
+	'	(void)next;'
 mutation immediate_start_that_has_passed_sets_nothing timers.c \
-	' || w->at_once > at_once))' \
-	' || (0 && at_once)))'
+	'unlikely(w->head.next < next || w->at_once)' \
+	'unlikely(w->head.next < next)'
 mutation periodic_timer_from_0_on_begins_at_1 timers.c \
 	'min64(deadline_ns, END_NS)' \
 	'min64(max64(deadline_ns, 1), END_NS)'
