@@ -463,7 +463,15 @@ static vm_fault_t words_fault(struct vm_fault *vmf)
 	return vmf->page ? VM_FAULT_LOCKED : VM_FAULT_SIGBUS;
 }
 
+/* The mapping is in place: make the table, which may fail.  Called with mmap_lock held. */
+static int words_mapped(unsigned long start, unsigned long end, pgoff_t pgoff,
+			const struct file *file, void **vm_private_data)
+{
+	return twheel_map_words(file_wheel(file));
+}
+
 static const struct vm_operations_struct words_vm_ops = {
+	VM_OPS_MAPPED(words_mapped)
 	.fault	= words_fault,
 };
 
@@ -472,34 +480,34 @@ static const struct vm_operations_struct words_vm_ops = {
  * table can ever be.  All other offsets are refused, so that they can get a meaning
  * later.
  */
-static int words_check(const struct tw_ctx *tw,
-		       const struct vm_area_struct *vma)
+static int words_check(const struct tw_ctx *tw, const struct vm_area_desc *desc)
 {
 	/*
 	 * Stores into a private mapping would never reach the kernel.  VM_MAYSHARE is
 	 * tested because mmap() clears VM_SHARED if the descriptor is open for reading
 	 * only.
 	 */
-	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
+	if (!vma_desc_test(desc, VMA_MAYSHARE_BIT) || vma_desc_test(desc, VMA_EXEC_BIT))
 		return -EINVAL;
-	if (vma->vm_pgoff ||
-	    vma->vm_end - vma->vm_start > twheel_refresh_size(tw))
+	if (desc->pgoff || desc->end - desc->start > twheel_refresh_size(tw))
 		return -EINVAL;
 	return 0;
 }
 
-/* Called with mmap_lock held for writing, under which the engine takes places.mutex. */
-static int twheel_fop_mmap(struct file *file, struct vm_area_struct *vma)
+/* Check and describe a mapping; nothing is allocated before words_mapped(). */
+static int twheel_fop_mmap_prepare(struct vm_area_desc *desc)
 {
-	struct tw_ctx *tw = file_wheel(file);
-	int err = words_check(tw, vma);
+	int err = words_check(file_wheel(desc->file), desc);
 
 	if (err)
 		return err;
-	vm_flags_mod(vma, VM_DONTEXPAND, VM_MAYEXEC);
-	vma->vm_ops = &words_vm_ops;
-	return twheel_map_words(tw);
+	vma_desc_set_flags(desc, VMA_DONTEXPAND_BIT);
+	vma_desc_clear_flags(desc, VMA_MAYEXEC_BIT);
+	desc->vm_ops = &words_vm_ops;
+	return 0;
 }
+
+DEFINE_MMAP(twheel_fop_mmap_prepare, words_mapped);
 
 static const struct file_operations twheel_fops = {
 	.owner		= THIS_MODULE,
@@ -511,7 +519,7 @@ static const struct file_operations twheel_fops = {
 	.read_iter	= twheel_fop_read_iter,
 	.write_iter	= twheel_fop_write_iter,
 	.poll		= twheel_fop_poll,
-	.mmap		= twheel_fop_mmap,
+	FOPS_MMAP(twheel_fop_mmap_prepare)
 	.show_fdinfo	= twheel_show_fdinfo,
 };
 

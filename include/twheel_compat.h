@@ -72,6 +72,65 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 #endif
 
 /*
+ * In a newer kernel mmap_prepare() only describes a mapping, and mapped() allocates for it when it
+ * is in place.  In an older one mmap() does both.
+ */
+#ifdef TWHEEL_HAVE_VM_OPS_MAPPED
+#define VM_OPS_MAPPED(_mapped)		.mapped = (_mapped),
+#define FOPS_MMAP(_prepare)		.mmap_prepare = (_prepare),
+#define DEFINE_MMAP(...)		static_assert(true)
+#else
+#define vm_area_desc			twheel_vm_area_desc
+#define VMA_EXEC_BIT			VM_EXEC
+#define VMA_MAYEXEC_BIT			VM_MAYEXEC
+#define VMA_MAYSHARE_BIT		VM_MAYSHARE
+#define VMA_DONTEXPAND_BIT		VM_DONTEXPAND
+#define vma_desc_test(desc, bit)	(!!((desc)->vm_flags & (bit)))
+#define vma_desc_set_flags(desc, bit)	((desc)->vm_flags |= (bit))
+#define vma_desc_clear_flags(desc, bit)	((desc)->vm_flags &= ~(bit))
+
+struct vm_area_desc {
+	struct file *file;
+	unsigned long start;
+	unsigned long end;
+	pgoff_t pgoff;
+	vm_flags_t vm_flags;
+	const struct vm_operations_struct *vm_ops;
+};
+
+struct mmap_parts {
+	int (*prepare)(struct vm_area_desc *desc);
+	int (*mapped)(unsigned long start, unsigned long end, pgoff_t pgoff,
+		      const struct file *file, void **vm_private_data);
+};
+
+static const struct mmap_parts mmap_parts __maybe_unused;	/* by DEFINE_MMAP() */
+
+static inline int mmap_by_parts(struct file *file, struct vm_area_struct *vma)
+{
+	struct vm_area_desc desc = {
+		.file = file,
+		.start = vma->vm_start,
+		.end = vma->vm_end,
+		.pgoff = vma->vm_pgoff,
+		.vm_flags = vma->vm_flags,
+	};
+	int err = mmap_parts.prepare(&desc);
+
+	if (err)
+		return err;
+	vm_flags_mod(vma, desc.vm_flags, ~desc.vm_flags);
+	vma->vm_ops = desc.vm_ops;
+	return mmap_parts.mapped(vma->vm_start, vma->vm_end, vma->vm_pgoff, file,
+				 &vma->vm_private_data);
+}
+
+#define VM_OPS_MAPPED(...)
+#define FOPS_MMAP(...)		.mmap = mmap_by_parts,
+#define DEFINE_MMAP(...)	static const struct mmap_parts mmap_parts = { __VA_ARGS__ }
+#endif
+
+/*
  * Return the bytes that a submission of io_uring has for its command.  Read each word once: the
  * program may write there at any time.
  */

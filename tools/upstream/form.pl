@@ -28,6 +28,13 @@ $text =~ s/Documentation\/(?:design|operating)\.rst/userspace-api\/twheel.rst/g;
 $text =~ s/\bdesign\.rst/twheel.rst/g;
 $text =~ s/: see tools\/60-twheel\.rules\././;
 
+# What has macros for the sake of older kernels, as it is written without them.
+if ($compat =~ /\.mmap_prepare/) {
+	$text =~ s/^\tVM_OPS_MAPPED\((\w+)\)$/\t.mapped\t= $1,/m;
+	$text =~ s/^DEFINE_MMAP\(.*\);\n\n//m;
+	$text =~ s/^\tFOPS_MMAP\((\w+)\)$/\t.mmap_prepare\t= $1,/m;
+}
+
 if ($wants_shims) {
 	my ($body) = $compat =~ /^#include.*?\n\n(?!#include)(.*)^#endif/ms;
 	my @used = grep {
