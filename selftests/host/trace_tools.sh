@@ -42,21 +42,25 @@ run_tools()
 		perf script -i perf.data >events 2>errors
 		! grep ' lost ' errors
 	}
-	insmod $TWHEEL_KO
+	# A machine that says nothing for long is ended.
+	insmod $TWHEEL_KO && echo "# trace-cmd records"
 	trace-cmd record -q -e twheel -o trace.dat $0 events 2>&1
 	trace-cmd report -q -i trace.dat 2>&1 | grep -v ^cpus= | kinds trace-cmd
+	echo "# perf records"
 	tries=5
 	until perf_loses_nothing || [ $tries = 0 ]; do
 		tries=$((tries - 1))
 	done
 	kinds perf <events
 	grep -v ' lost \|overload' errors
+	echo "# perf counts"
 	perf stat -x ' ' -a -e 'twheel:*' $0 events 2>&1 |
 		while read -r nr event _; do
 			[ "$nr" -gt 0 ] && echo "stat $event"
 		done
 
 	[ -e /programs/twheel-late.bt ] || exit 0
+	echo "# bpftrace compiles"
 	# One record arms a timeout for in 10 ms, and its event is read a second later.
 	bpftrace /programs/twheel-late.bt >said 2>&1 &
 	tries=900
@@ -73,6 +77,7 @@ run_tools()
 	wait $!
 	echo "bpftrace ended with $?"
 	cat said
+	echo "# bpftrace compiles once more"
 	bpftrace -c /programs/probed -e '
 		usdt:/programs/probed:twheel:arm { printf("probe arm %d\n", arg1); }
 		usdt:/programs/probed:twheel:move { printf("probe move %d, %d\n", arg1, arg2 > 1000000); }
