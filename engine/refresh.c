@@ -229,13 +229,10 @@ int twheel_map_words(struct tw_ctx *tw)
  * own, so that unmap_mapping_range() finds the users of this wheel only: all open files of the
  * device share that of the inode.
  *
- * If files were opened by REOPEN, the wheel may outlive this one, and needs the inode: keep the
- * path.
+ * The files that REOPEN opens are of the same path, so each of them keeps the host.
  */
 struct address_space *twheel_mapping(struct tw_ctx *tw, struct file *file)
 {
-	tw->words.path = file->f_path;
-	path_get(&tw->words.path);
 	tw->words.mapping.host = file_inode(file);
 	tw->words.mapping.a_ops = &empty_aops;
 	return &tw->words.mapping;
@@ -292,5 +289,4 @@ void twheel_words_free(struct twheel_words *words)
 {
 	twheel_pages_free(&words->pages);
 	free_page((unsigned long)words->hole);
-	path_put(&words->path);
 }

@@ -4,7 +4,6 @@
 #define _TWHEEL_ENGINE_REFRESH_H
 
 #include <linux/fs.h>
-#include <linux/path.h>
 #include <linux/twheel.h>
 
 #include "pages.h"
@@ -32,7 +31,6 @@ struct tw_ctx;
  *	engine never reads it, so a store through a stale id does no harm.  Set under
  *	&twheel_places.mutex when the table is first mapped, constant after that.
  * @mapping: the address space through which users map the table; constant once the file is open
- * @path: the device's, which keeps the host of @mapping, its inode; constant likewise
  * @shift: a grain is 2^@shift ns, more than half a tick and a tick at most; written under
  *	&twheel_control.mutex before &twheel_control.started is set, constant after that
  */
@@ -42,7 +40,6 @@ struct twheel_words {
 	bool made;
 	void *hole;
 	struct address_space mapping;
-	struct path path;
 };
 
 /* Find the word of an index, or NULL.  The caller may call pages_get(). */
