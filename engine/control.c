@@ -363,11 +363,11 @@ int twheel_drain(struct tw_ctx *tw)
 		 * G3 exactly one outcome: pairs with the RCU section of arm_queue().
 		 * Test: litmus drain_arm
 		 *
-		 * The mutex is held meanwhile, so that another DRAIN finds this step done.  It
-		 * delays no other call: ADVANCE and DRAIN hold the mutex for step 4, which takes
-		 * longer, and a call that arms needs it only until the wheel has started.
+		 * Before the start, no thread has come so far: ARM starts the wheel under
+		 * control.mutex.  After it, only ADVANCE, DRAIN and SETUP wait for the mutex.
 		 */
-		synchronize_rcu();
+		if (tw->control.started)
+			synchronize_rcu();
 		twheel_lock(tw);
 		if (tw->control.started) {
 			tw->drains = true;
