@@ -128,6 +128,8 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct tw_ctx *tw = file_wheel(file);
 	const struct twheel_user *user = tw->memory.user;
+	/* The clock and the levels of a wheel that has started are constant. */
+	bool started = twheel_is_started(tw);
 	struct twheel_info info = {};
 
 	if (twheel_get_info(tw, &info))
@@ -142,11 +144,12 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	number_show(m, "userns:\t", user->ns->ns.inum);
 	number_show(m, "bytes:\t", atomic_long_read(&tw->memory.charged));
 	seq_printf(m, "clock:\t%s\n", clock_names[info.clock - TWHEEL_CLOCK_MONOTONIC]);
-	seq_printf(m, "clock_offset_ns:\t%lld\n", tw->clock.offset_ns);
+	seq_printf(m, "clock_offset_ns:\t%lld\n", started ? tw->clock.offset_ns :
+			     twheel_namespace_offset_ns(info.clock));
 	number_show(m, "now_ns:\t", info.now_ns);
 	number_show(m, "tick_ns:\t", info.tick_ns);
 	number_show(m, "slots:\t", info.slots);
-	number_show(m, "levels:\t", tw->wheel.nr_levels);
+	number_show(m, "levels:\t", started ? tw->wheel.nr_levels : 0);
 	number_show(m, "max_pending:\t", info.max_pending);
 	number_show(m, "setup_flags:\t", info.setup_flags);
 	number_show(m, "event_size:\t", twheel_file(file)->event_size ?: info.event_size);
