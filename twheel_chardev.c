@@ -115,10 +115,7 @@ static unsigned int cmd_bytes(unsigned int issue_flags)
 	return issue_flags & IO_URING_F_SQE128 ? 80 : 16;
 }
 
-/*
- * Whether a submission has only what an ioctl has.  The rest is 0, so that it can get a meaning.
- * The highest two flags are io_uring's own.
- */
+/* Whether a submission has only what an ioctl has.  The rest is 0, so that it can get a meaning. */
 static bool submission_is_plain(const struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	const u64 *words = uring_cmd_words(cmd);
@@ -127,7 +124,7 @@ static bool submission_is_plain(const struct io_uring_cmd *cmd, unsigned int iss
 	for (i = 1; i < cmd_bytes(issue_flags) / sizeof(*words); i++)
 		if (READ_ONCE(words[i]))
 			return false;
-	return !(cmd->flags & ~(3U << 30));
+	return !uring_cmd_user_flags(cmd);
 }
 
 static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)

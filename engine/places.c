@@ -234,7 +234,7 @@ int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 	return err;
 }
 
-/* Whether @nr places are free in the pages that are there. */
+/* Whether the pages that are there have @nr free places, or all that max_pending leaves. */
 bool twheel_has_places(struct tw_ctx *tw, unsigned int nr)
 {
 	struct twheel_places *places = &tw->places;
@@ -243,6 +243,7 @@ bool twheel_has_places(struct tw_ctx *tw, unsigned int nr)
 	if (!control_is_started(&tw->control))
 		return false;
 	spin_lock(&places->lock);
+	nr = min(nr, places->max_pending - places->nr_taken);
 	has = (u64)places->nr_taken + nr <= (u64)places->nr_pages * PLACES_PER_PAGE;
 	spin_unlock(&places->lock);
 	return has;

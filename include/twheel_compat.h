@@ -143,6 +143,16 @@ static inline const u64 *uring_cmd_words(const struct io_uring_cmd *cmd)
 #endif
 }
 
+/* The flags that the program has set in a submission; the others are io_uring's own. */
+static inline u32 uring_cmd_user_flags(const struct io_uring_cmd *cmd)
+{
+#ifdef TWHEEL_HAVE_IO_URING_CMD_H
+	return cmd->flags & ~(0xffU << 24);
+#else
+	return cmd->flags;
+#endif
+}
+
 /* Return the value that uring_cmd() returns when a command is done. */
 static inline int uring_cmd_result(struct io_uring_cmd *cmd, long result, unsigned int issue_flags)
 {
