@@ -217,6 +217,44 @@ TEST_F(drain, wheel_that_was_never_set_up_can_be_drained)
 	close(fd);
 }
 
+static void *drain_aside(void *arg)
+{
+	return (void *)(long)tw_drain(*(int *)arg);
+}
+
+/* DRAIN of so many takes a while. */
+TEST(info_says_draining_from_the_first_eshutdown_on)
+{
+	static struct twheel_arm arms[65536];
+	int i, ret, fd = tw_virtual(O_NONBLOCK, TW_MS);
+	struct twheel_info info = { .size = sizeof(info) };
+	pthread_t thread;
+	void *drained;
+	__u64 id;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < ARRAY_SIZE(arms); i++)
+		arms[i].expires_ns = TW_HOUR;
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(ARRAY_SIZE(arms), tw_arm_vec(fd, arms, ARRAY_SIZE(arms)));
+	}
+	ASSERT_EQ(0, tw_ioctl(fd, TWHEEL_IOC_INFO, &info));
+	EXPECT_EQ(TWHEEL_WHEEL_RUNNING, info.state);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_aside, &fd));
+	do {
+		ret = tw_arm_in(fd, TW_HOUR, &id);
+	} while (!ret);
+	EXPECT_EQ(-ESHUTDOWN, ret);
+	ASSERT_EQ(0, tw_ioctl(fd, TWHEEL_IOC_INFO, &info));
+	EXPECT_TRUE(info.state == TWHEEL_WHEEL_DRAINING || info.state == TWHEEL_WHEEL_DRAINED)
+		TH_LOG("state %u", info.state);
+	ASSERT_EQ(0, pthread_join(thread, &drained));
+	EXPECT_EQ(NULL, drained);
+	ASSERT_EQ(0, tw_ioctl(fd, TWHEEL_IOC_INFO, &info));
+	EXPECT_EQ(TWHEEL_WHEEL_DRAINED, info.state);
+	close(fd);
+}
+
 TEST_F(drain, setup_of_a_wheel_that_was_never_set_up_says_eshutdown_and_starts_nothing)
 {
 	int fd = tw_open(O_NONBLOCK);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * INFO: the values that it reports of a wheel, above all its next expiry and its greatest
- * lateness. (Nearly every test checks at its end that the counters agree.)
+ * INFO: the values that it reports of a wheel, above all its next expiry and how late timeouts
+ * expired. (Nearly every test checks at its end that the counters agree.)
  */
 #include "twheel_outcomes.h"
 
@@ -111,7 +111,7 @@ TEST_F(info, lateness_is_counted_in_powers_of_two_of_ticks)
 	}
 }
 
-/* The first one is the latest, and all are counted. */
+/* All three are counted, each from the edge of their tick. */
 TEST_F(info, lateness_is_that_of_each_timeout_of_a_tick)
 {
 	struct twheel_info info;

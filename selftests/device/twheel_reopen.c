@@ -9,7 +9,9 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #define TABLE_BYTES	((size_t)sysconf(_SC_PAGESIZE))
@@ -301,19 +303,43 @@ TEST_F(reopen, reopen_without_a_free_descriptor_says_emfile)
 #define FILE_MAX	"/proc/sys/fs/file-max"
 #define NOBODY		65534
 
+/* Restore the limit when the test has ended, be it that somebody killed it. */
+static pid_t restore_at_the_end(const char *max, int *end)
+{
+	int file, pipes[2];
+	pid_t pid;
+	char byte;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		setsid();
+		close(pipes[1]);
+		(void)!read(pipes[0], &byte, 1);
+		file = open(FILE_MAX, O_WRONLY | O_CLOEXEC);
+		_exit(write(file, max, strlen(max)) == (ssize_t)strlen(max) ? 0 : 1);
+	}
+	close(pipes[0]);
+	*end = pipes[1];
+	return pid;
+}
+
 /* Root may open more files than the limit. */
 TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 {
+	int i, end, ret = 0, file = open(FILE_MAX, O_RDWR | O_CLOEXEC);
+	pid_t pid, guard;
 	char max[32] = {};
-	int i, len, ret = 0, file = open(FILE_MAX, O_RDWR | O_CLOEXEC);
-	pid_t pid;
 
 	ASSERT_LE(0, file);
-	len = read(file, max, sizeof(max) - 1);
-	ASSERT_LT(0, len);
+	ASSERT_LT(0, read(file, max, sizeof(max) - 1));
+	guard = restore_at_the_end(max, &end);
+	ASSERT_LT(0, guard);
 	ASSERT_EQ(1, pwrite(file, "1", 1, 0));
 	pid = fork();
 	if (!pid) {
+		close(end);
 		if (setgid(NOBODY) || setuid(NOBODY))
 			_exit(2);
 		/* Each processor counts some files for itself before all are counted. */
@@ -321,8 +347,9 @@ TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 			ret = tw_reopen(self->fd, O_RDWR);
 		_exit(ret == -ENFILE ? 0 : ret == -EMFILE ? 3 : 1);
 	}
-	ret = tw_reap(pid);
-	EXPECT_EQ(len, pwrite(file, max, len, 0));
+	ret = pid < 0 ? pid : tw_reap(pid);
+	close(end);
+	EXPECT_EQ(0, tw_reap(guard));
 	EXPECT_EQ(0, ret);
 	close(file);
 }
@@ -347,6 +374,45 @@ TEST_F(reopen, reopen_gives_a_file_of_the_device)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(self->base + 3, tw_wheels_open());
 	close(fd);
+}
+
+#define NO_LANDLOCK	4
+
+/* The structures and numbers are those of the ABI, whichever headers are there. */
+static int forbid_files(void)
+{
+	const struct {
+		__u64 access_fs;
+	} rules = { 1 << 1 | 1 << 2 };		/* to write to files, and to read them */
+	int fd = syscall(444, &rules, sizeof(rules), 0);
+
+	if (fd < 0)
+		return NO_LANDLOCK;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(446, fd, 0))
+		return 3;
+	close(fd);
+	return 0;
+}
+
+/* They judge it as they judge open() of the device. */
+TEST_F(reopen, a_security_module_may_refuse_reopen)
+{
+	pid_t pid = fork();
+	int ret;
+
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		ret = forbid_files();
+		if (ret)
+			_exit(ret);
+		_exit(tw_reopen(self->fd, O_RDONLY) != -EACCES ? 1 :
+		      open(TW_DEVICE, O_RDONLY) >= 0 || errno != EACCES ? 2 : 0);
+	}
+	ret = tw_reap(pid);
+	if (ret == NO_LANDLOCK)
+		SKIP(return, "this kernel has no Landlock");
+	EXPECT_EQ(0, ret);
+	EXPECT_EQ(self->base + 2, tw_wheels_open());
 }
 
 /* ---- the last close ------------------------------------------------------ */

@@ -54,10 +54,9 @@
  *   DRAIN have begun if a signal interrupts them.
  * - What changes the wheel needs a descriptor that is open for writing: SETUP, ARM, REARM,
  *   CANCEL, DRAIN, ADVANCE, write() and stores into the refresh table.  read() needs one that
- *   is open for reading.  INFO, QUERY, LIST, REOPEN and poll() need neither; but
- *   poll() says no POLLIN of a descriptor that cannot be read, and no POLLOUT of one that
- *   cannot be written.  TWHEEL_IOC_REOPEN makes
- *   one to be given to somebody who may only listen.
+ *   is open for reading.  INFO, QUERY, LIST, REOPEN and poll() need neither; but poll()
+ *   says no POLLIN of a descriptor that cannot be read, and no POLLOUT of one that cannot
+ *   be written.  REOPEN with O_RDONLY makes a descriptor for somebody who may only listen.
  */
 
 /**
@@ -66,6 +65,8 @@
  * They are the same for all commands, as errno of the call, or negated in the
  * ``result`` of an entry::
  *
+ *	EACCES		a security module refuses REOPEN or an ioctl (some say EPERM); or
+ *			mmap() of a descriptor that is not open for that
  *	EAGAIN		max_pending places are in use; poll says POLLOUT when
  *			one is free again.  POLLOUT says nothing about memory:
  *			ARM may still fail with ENOMEM or ENOSPC.  poll() does not
@@ -85,13 +86,15 @@
  *	EINVAL		a field has a value outside its range, ``size`` or
  *			``entry_size`` is below that of the first release, or entries
  *			are not at multiples of 8
+ *	EMFILE		REOPEN, and the process has too many open files
+ *	ENFILE		REOPEN, and the system has too many open files
  *	ENOENT		no such timeout: its last event was read, it was
  *			cancelled, or there never was one; or no timeout has the key
  *	ENOMEM		out of memory, or the memory cgroup is at its limit
  *	ENOSPC		the module's limit of memory is reached, or the share of the user
- *			who opened the wheel; open() and mmap() say so, too.  A user
- *			namespace that root has made counts as a user; in one that another
- *			user has made, one counts as that user
+ *			who opened the wheel, or who calls REOPEN; open() and mmap() say
+ *			so, too.  A user namespace that root has made counts as a user; in
+ *			one that another user has made, one counts as that user
  *	ENOTTY		unknown command
  *	EOPNOTSUPP	ADVANCE on a wheel whose clock is not TWHEEL_CLOCK_VIRTUAL; SETUP
  *			with a clock that the kernel was built without
@@ -341,8 +344,8 @@ enum twheel_wheel_state {
  * numbered in the order in which they are opened, as processes are: the number shows how
  * many were opened before, by all users.  REOPEN takes a number, too.  The value of
  * ``name`` is empty if the wheel has no name: then there is nothing behind the tab.
- * ``clock_offset_ns`` is by how much the clock of the wheel is ahead of that of the machine,
- * since it is one of another time namespace; it may be negative.  ``levels``, how many
+ * ``clock_offset_ns`` is how far the clock of the wheel is ahead of that of the machine,
+ * because of its time namespace; it may be negative.  ``levels``, how many
  * levels of slots there are, is for debugging: a later release may not have it.
  *
  * At rest: armed = live + completed + cancelled + revoked + drained.  And
@@ -642,10 +645,10 @@ struct twheel_advance {
  * struct twheel_reopen - argument of TWHEEL_IOC_REOPEN
  * @size: sizeof(struct twheel_reopen)
  * @flags: as the flags of open(): O_RDONLY, O_WRONLY, O_RDWR or 3, which is for neither
- *	reading nor writing, with O_NONBLOCK and O_CLOEXEC.  Those that say nothing of a
- *	device that is there are ignored, as by open(): O_APPEND, O_ASYNC, O_DSYNC, O_LARGEFILE,
- *	O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_SYNC and O_TRUNC.  So what F_GETFL of fcntl() returns
- *	can be given here.  Any other bit is EINVAL.
+ *	reading nor writing, with O_NONBLOCK and O_CLOEXEC.  O_APPEND, O_ASYNC, O_DSYNC,
+ *	O_LARGEFILE, O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_SYNC and O_TRUNC mean nothing for a
+ *	wheel: they are ignored, and the new descriptor does not have them.  So what F_GETFL of
+ *	fcntl() returns can be given here.  Any other bit is EINVAL.
  * @event_size: how long each event of read() is through the new descriptor, bytes, as in
  *	struct twheel_setup; 0: as SETUP has it.  INFO and fdinfo of that descriptor show it.
  * @reserved: must be 0
@@ -653,10 +656,12 @@ struct twheel_advance {
  * REOPEN returns a new descriptor of the same wheel, as if the wheel had been opened again.
  * A mode that the descriptor itself does not have is EBADF, so whoever is given one that is
  * open for reading only gets no other here.  Besides, REOPEN fails as open() of the device
- * does, with EMFILE, ENFILE, ENOMEM and ENOSPC.  The wheel lives until the last of its
- * descriptors is closed, whichever that is.
+ * does, with EMFILE, ENFILE, ENOMEM and ENOSPC: for a moment it takes the memory of a wheel
+ * from the share of its caller.  The wheel lives until the last of its descriptors is closed,
+ * whichever that is.
  *
- * Security modules see the new file as the device that the wheel was opened from.
+ * Security modules see the new file as the device that the wheel was opened from.  As with
+ * open(), they may refuse it (EACCES, EPERM), or limit what its holder can do.
  */
 struct twheel_reopen {
 	__u32 size;
