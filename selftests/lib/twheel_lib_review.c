@@ -562,6 +562,15 @@ TEST_F(review, timers_restarted_for_later_make_no_dispatch_long)
 
 /* ---- the descriptor ------------------------------------------------------------ */
 
+TEST_F(review, a_start_that_has_passed_wakes_an_immediate_loop)
+{
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, TWHEEL_IMMEDIATE, TW_MS));
+	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 0));
+	twheel_start(self->w, &self->mark[0].timer, 0);
+	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
+	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
+}
+
 TEST_F(review, a_stopped_timer_wakes_an_immediate_loop_once)
 {
 	int fd;
