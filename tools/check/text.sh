@@ -53,14 +53,15 @@ device_page()
 	perl tools/check/device_page.pl
 }
 
-# All of them are pages: those in other folders are included by one in Documentation.
+# All of them are pages: those in other folders are included by one in Documentation. The one for
+# a kernel's tree is a page there.
 documents()
 {
 	local file
 
 	sphinx-build -W --keep-going -q -b html Documentation "$work/documents" || return
 	for file in "${documents[@]}"; do
-		[[ $file = Documentation/* ]] || grep -qxF ".. include:: ../$file" Documentation/*.rst ||
+		[[ $file = Documentation/* || $file = tools/upstream/* ]] || grep -qxF ".. include:: ../$file" Documentation/*.rst ||
 			echo "$file is not among the documents"
 	done
 }
@@ -87,11 +88,15 @@ design_names()
 }
 
 # The counters in sysfs, and the fields and events of tracepoints, are in the document for those
-# who read them.
+# who read them. The counters are in that for a kernel's tree, too.
 operating()
 {
 	local name
 
+	while IFS= read -r name; do
+		grep -qE "^\s+$name  +" tools/upstream/sysfs-class-misc-twheel ||
+			echo "tools/upstream/sysfs-class-misc-twheel does not describe $name"
+	done < <(sed -nE 's/^ATTRIBUTE_RO\((\w+),.*/\1/p' twheel_stat.c)
 	while IFS= read -r name; do
 		grep -qF "\`\`$name\`\`" Documentation/operating.rst ||
 			echo "Documentation/operating.rst does not describe $name"
@@ -199,6 +204,9 @@ names_of_files()
 		while IFS=: read -r file line path; do
 			# A placeholder: any part of the engine.
 			[[ $path != */X[._]* ]] || continue
+			# Those of a kernel's tree.
+			[[ $path != Documentation/@(userspace-api|ABI|dev-tools|.\*)* &&
+				$path != uapi/linux/fcntl.h ]] || continue
 			compgen -G "$path" >/dev/null || compgen -G "$path.[ch]" >/dev/null ||
 				compgen -G "${file%/*}/$path" >/dev/null ||
 				git -c safe.directory="$top" check-ignore -q "$path" ||

@@ -24,7 +24,7 @@ case_options=-ex
 driver=drivers/misc/twheel
 tests=tools/testing/selftests/twheel
 options=(PRINTK BUG MODULES SMP HIGH_RES_TIMERS PROC_FS SYSFS DEBUG_FS FTRACE ENABLE_DEFAULT_TRACERS EPOLL
-	POSIX_TIMERS IO_URING NAMESPACES TIME_NS USER_NS MULTIUSER NET KUNIT UAPI_HEADER_TEST)
+	POSIX_TIMERS IO_URING NAMESPACES TIME_NS USER_NS MULTIUSER NET KUNIT HEADERS_INSTALL UAPI_HEADER_TEST)
 fresh_tree() { :; }
 
 # Files are replaced there, never written to: so links do.
@@ -64,12 +64,13 @@ builds()
 	done >>"$out/.config"
 	printf 'CONFIG_TWHEEL=%s\nCONFIG_TWHEEL_KUNIT_TEST=m\n' "$1" >>"$out/.config"
 	kernel_make -s olddefconfig
-	grep -x "CONFIG_TWHEEL=$1" "$out/.config"
-	grep -x "CONFIG_TWHEEL_KUNIT_TEST=m" "$out/.config"
+	for option in "${options[@]/%/=y}" TWHEEL="$1" TWHEEL_KUNIT_TEST=m; do
+		grep -x "CONFIG_$option" "$out/.config"
+	done
 	rm -rf "${out:?}/$driver"
 	kernel_make W=1 $driver/ >"$out/build.log" 2>&1 || { cat "$out/build.log"; return 1; }
 	! grep -iE 'warning:|error:' "$out/build.log" || return
-	[ -e "$out/$driver/twheel.o" ] && [ -e "$out/$driver/tests/twheel_kunit.o" ]
+	[ -e "$out/$driver/engine/run.o" ] && [ -e "$out/$driver/tests/twheel_kunit.o" ]
 }
 
 the_header_passes_its_test()
@@ -127,8 +128,9 @@ checkpatch_has_nothing_to_say()
 
 kernel_doc_has_nothing_to_say()
 {
-	(cd "$tree" && scripts/kernel-doc -none -Wall include/uapi/linux/twheel.h $driver/*.[ch] \
-		$driver/engine/*.[ch]) >"$out/doc.log" 2>&1
+	cd "$tree"
+	scripts/kernel-doc -none -Wall include/uapi/linux/twheel.h $driver/*.[ch] $driver/engine/*.[ch] \
+		>"$out/doc.log" 2>&1
 	! grep . "$out/doc.log"
 }
 
@@ -142,8 +144,8 @@ series_tests()
 	echo 1..9
 	tree_of_our_own
 	for case in it_is_written a_second_run_changes_nothing "builds m" "builds y" \
-		the_header_passes_its_test its_selftests_build its_kunit_suites_pass \
-		checkpatch_has_nothing_to_say kernel_doc_has_nothing_to_say; do
+		the_header_passes_its_test its_selftests_build checkpatch_has_nothing_to_say \
+		kernel_doc_has_nothing_to_say its_kunit_suites_pass; do
 		# shellcheck disable=SC2086 # a name and its argument
 		holds "$series: ${case//_/ }" $case
 	done
