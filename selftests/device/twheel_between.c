@@ -363,7 +363,7 @@ VARIANT(rearm_only_later, .cmd = TWHEEL_IOC_REARM, .flags = TWHEEL_ARM_ONLY_LATE
 VARIANT(rearm_only_earlier, .cmd = TWHEEL_IOC_REARM, .flags = TWHEEL_ARM_ONLY_EARLIER,
 	.batch = 32);
 VARIANT(cancel, .cmd = TWHEEL_IOC_CANCEL, .batch = 32);
-VARIANT(query, .cmd = TWHEEL_IOC_QUERY, .batch = 24);
+VARIANT(query, .cmd = TWHEEL_IOC_QUERY, .batch = 20);
 VARIANT(list, .cmd = TWHEEL_IOC_LIST, .batch = 16);
 VARIANT(read, .cmd = HELD_READ, .batch = 32);
 VARIANT(read_into_pieces, .cmd = HELD_READ, .pieces = true, .batch = 32);
@@ -379,7 +379,7 @@ VARIANT(arm_of_keys_there_if_present, .cmd = TWHEEL_IOC_ARM, .keyed = true, .pre
 	.flags = TWHEEL_ARM_IF_PRESENT, .batch = 32);
 VARIANT(rearm_by_key, .cmd = TWHEEL_IOC_REARM, .keyed = true, .batch = 32);
 VARIANT(cancel_by_key, .cmd = TWHEEL_IOC_CANCEL, .keyed = true, .batch = 32);
-VARIANT(query_by_key, .cmd = TWHEEL_IOC_QUERY, .keyed = true, .batch = 24);
+VARIANT(query_by_key, .cmd = TWHEEL_IOC_QUERY, .keyed = true, .batch = 20);
 VARIANT(write_that_arms_keys, .cmd = HELD_WRITE, .op = TWHEEL_OP_ARM, .keyed = true,
 	.present = true, .batch = 32);
 
