@@ -363,11 +363,10 @@ int twheel_drain(struct tw_ctx *tw)
 		 * G3 exactly one outcome: pairs with the RCU section of arm_queue().
 		 * Test: litmus drain_arm
 		 *
-		 * Before the start, no thread has come so far: ARM starts the wheel under
-		 * control.mutex.  After it, only ADVANCE, DRAIN and SETUP wait for the mutex.
+		 * The mutex is held meanwhile, so that another DRAIN finds this step done.  Once
+		 * the wheel has started, no other calls wait for it but ADVANCE and SETUP.
 		 */
-		if (tw->control.started)
-			synchronize_rcu();
+		synchronize_rcu();
 		twheel_lock(tw);
 		if (tw->control.started) {
 			tw->drains = true;

@@ -269,7 +269,7 @@ static void alarm_missed(struct tw_ctx *tw)
 }
 
 /* The alarm has rung: take the lock, or ring again in a moment. */
-static bool alarm_lock(struct tw_ctx *tw)
+static __always_inline bool alarm_lock(struct tw_ctx *tw)
 {
 	if (!twheel_trylock(tw)) {
 		alarm_missed(tw);
