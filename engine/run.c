@@ -268,16 +268,11 @@ static void alarm_missed(struct tw_ctx *tw)
 		twheel_turn_request(&tw->turn);
 }
 
-/* The alarm has rung: take the lock, or ring again in a moment. */
-static __always_inline bool alarm_lock(struct tw_ctx *tw)
+/* The alarm has rung, and the lock was free. */
+static void alarm_is_over(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
-	if (!twheel_trylock(tw)) {
-		alarm_missed(tw);
-		return false;
-	}
 	tw->alarm.nr_missed = 0;
 	tw->alarm.at_ns = NEVER_NS;
-	return true;
 }
 
 /* How long it takes until both the processor and the user have a share of the softirq again. */
@@ -299,10 +294,13 @@ static enum hrtimer_restart alarm_leave(struct tw_ctx *tw, u64 now_ns)
 {
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 
-	if (alarm_lock(tw)) {
+	if (twheel_trylock(tw)) {
+		alarm_is_over(tw);
 		twheel_alarm_set_next(tw, share_pause_ns(tw, now_ns), &restart);
 		tw->alarm.paid = true;
 		twheel_unlock_quietly(tw);
+	} else {
+		alarm_missed(tw);
 	}
 	twheel_turn_request(&tw->turn);
 	return restart;
@@ -314,8 +312,11 @@ static enum hrtimer_restart alarm_work(struct tw_ctx *tw, u64 end_ns)
 	enum hrtimer_restart restart = HRTIMER_NORESTART;
 	unsigned int steps = 0;
 
-	if (!alarm_lock(tw))
+	if (!twheel_trylock(tw)) {
+		alarm_missed(tw);
 		return restart;
+	}
+	alarm_is_over(tw);
 	if (unlikely(!llist_empty(&tw->inbox)))
 		twheel_inbox_empty(tw);
 	if (unlikely(tw->drains)) {
