@@ -17,7 +17,7 @@ $text =~ s/^\t*twheel_syncpoint(?:s_init|s_exit)?\(\w*\);\n//mg;
 $text =~ s/^#ifdef TWHEEL_SYNCPOINTS\n.*?^#endif\n//msg;
 $text =~ s/^MODULE_VERSION\(TWHEEL_VERSION\);\n//m;
 $text =~ s/^\/\* The only place for this address.*\n//m;
-$text =~ s/^ \*\tsyncpoint (.*) twheel_compat$/ *\t$1/m;
+$text =~ s/^( \*\t(?:\w+ )*)syncpoint (.*) twheel_compat$/$1$2/m;
 
 # The tests by litmus and by sync points stay where they are.
 my $tests = qr/Test: (?:litmus|syncpoints\.)[\w, ]*(?:\n[ \t]*\*[ \t]+\w[\w, ]*)?(?=\s*\*\/|\s*\n[ \t]*\*[ \t]*\n)/;
