@@ -854,10 +854,11 @@ TEST_F(syncpoints, wheel_stays_until_its_turn_is_over)
 	__u64 id, now_ns = tw_now(CLOCK_MONOTONIC);
 
 	EXPECT_LE(0, fd);
-	EXPECT_EQ(0, tw_arm_at(fd, now_ns + 2 * TW_SEC, &id));
+	EXPECT_EQ(0, tw_arm_at(fd, now_ns + 6 * TW_SEC, &id));
 	EXPECT_EQ(CROWD, arm_many(fd, now_ns + 300 * TW_MS, CROWD, NULL));
 	EXPECT_EQ(0, syncpoint_say("events_added", A_BIT));
-	hold_lock(_metadata, fd, A_BIT);
+	/* Long enough for the alarm to ring meanwhile on a busy machine, too. */
+	hold_lock(_metadata, fd, "delay 2000000 1");
 	EXPECT_TRUE(TW_WAIT_FOR(syncpoint_see("events_added").inside > 0, 2 * TW_MS));
 	close(fd);
 	EXPECT_EQ(0, syncpoint_see("events_added").inside);
