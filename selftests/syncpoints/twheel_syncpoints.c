@@ -850,18 +850,27 @@ TEST_F(syncpoints, wheel_stays_while_its_words_are_freed)
  */
 TEST_F(syncpoints, wheel_stays_until_its_turn_is_over)
 {
-	int fd = real_wheel();
-	__u64 id, now_ns = tw_now(CLOCK_MONOTONIC);
+	bool inside = false;
+	int i, fd, tries;
+	__u64 id, now_ns;
 
-	EXPECT_LE(0, fd);
-	EXPECT_EQ(0, tw_arm_at(fd, now_ns + 6 * TW_SEC, &id));
-	EXPECT_EQ(CROWD, arm_many(fd, now_ns + 300 * TW_MS, CROWD, NULL));
-	EXPECT_EQ(0, syncpoint_say("events_added", A_BIT));
-	/* Long enough for the alarm to ring meanwhile on a busy machine, too. */
-	hold_lock(_metadata, fd, "delay 2000000 1");
-	EXPECT_TRUE(TW_WAIT_FOR(syncpoint_see("events_added").inside > 0, 2 * TW_MS));
-	close(fd);
-	EXPECT_EQ(0, syncpoint_see("events_added").inside);
+	/* On a busy machine the alarm may ring too late, and the softirq makes the pass. */
+	for (tries = 0; tries < 5 && !inside; tries++) {
+		fd = real_wheel();
+		ASSERT_LE(0, fd);
+		now_ns = tw_now(CLOCK_MONOTONIC);
+		EXPECT_EQ(0, tw_arm_at(fd, now_ns + 2 * TW_SEC, &id));
+		EXPECT_EQ(CROWD, arm_many(fd, now_ns + 50 * TW_MS, CROWD, NULL));
+		EXPECT_EQ(0, syncpoint_say("events_added", A_BIT));
+		hold_lock(_metadata, fd, A_BIT);
+		for (i = 0; i < 500 && !inside; i++) {
+			inside = syncpoint_see("events_added").inside > 0;
+			tw_sleep(2 * TW_MS);
+		}
+		close(fd);
+		EXPECT_EQ(0, syncpoint_see("events_added").inside);
+	}
+	EXPECT_TRUE(inside);
 }
 
 TEST_F(syncpoints, alarm_is_not_set_after_the_last_close)
