@@ -19,23 +19,6 @@ FIXTURE(trace) {
 	FILE *trace;
 };
 
-/* The number of a wheel, as fdinfo shows it; 0 if it does not. */
-static __u64 number_of(int fd)
-{
-	unsigned long long nr = 0;
-	char path[64], line[256];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "wheel: %llu", &nr) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return nr;
-}
-
 static int open_named(__u32 clock, __u32 flags, __u32 max_pending)
 {
 	const struct twheel_setup setup = {
@@ -59,8 +42,8 @@ FIXTURE_SETUP(trace)
 		SKIP(return, "no tracepoints on this kernel");
 	self->fd = open_named(TWHEEL_CLOCK_VIRTUAL, 0, 2 * MANY);
 	ASSERT_LE(0, self->fd);
-	self->wheel = number_of(self->fd);
-	ASSERT_NE(0, self->wheel);
+	ASSERT_LT(0, tw_fdinfo_number(self->fd, "wheel"));
+	self->wheel = tw_fdinfo_number(self->fd, "wheel");
 	ASSERT_EQ(0, tw_write_text(EVENTS "/enable", "1"));
 	start(_metadata);
 }
@@ -264,7 +247,7 @@ TEST_F(trace, keyed_arm_is_traced_as_an_arm_or_a_move)
 	close(self->fd);
 	self->fd = open_named(TWHEEL_CLOCK_VIRTUAL, TWHEEL_SETUP_KEYED, 0);
 	ASSERT_LE(0, self->fd);
-	self->wheel = number_of(self->fd);
+	self->wheel = tw_fdinfo_number(self->fd, "wheel");
 	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(self->fd, 7, TW_SEC, 0, &first));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, key_arm_at(self->fd, 7, TW_MIN, 0, &again));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(self->fd, 7));
@@ -284,7 +267,7 @@ TEST_F(trace, the_event_of_a_limit_says_who_was_refused_what)
 	close(self->fd);
 	self->fd = open_named(TWHEEL_CLOCK_VIRTUAL, 0, 3);
 	ASSERT_LE(0, self->fd);
-	self->wheel = number_of(self->fd);
+	self->wheel = tw_fdinfo_number(self->fd, "wheel");
 	ASSERT_EQ(3, tw_arm_vec(self->fd, arms, 4));
 	EXPECT_EQ(-EAGAIN, arms[3].result);
 	stop(_metadata, self);

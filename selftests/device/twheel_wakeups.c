@@ -200,7 +200,6 @@ TEST_F_TIMEOUT(turns, giving_memory_back_takes_no_turn, 60)
 	static struct twheel_cancel cancels[VECTOR];
 	static struct twheel_arm arms[VECTOR];
 	static __u64 id[MANY];
-	char path[64];
 	long bytes;
 	int i, j;
 
@@ -211,14 +210,13 @@ TEST_F_TIMEOUT(turns, giving_memory_back_takes_no_turn, 60)
 		for (j = 0; j < VECTOR; j++)
 			id[i + j] = arms[j].id;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->fd);
-	bytes = tw_sum_of(path, "bytes:");
+	bytes = tw_fdinfo_number(self->fd, "bytes");
 	for (i = 0; i < MANY; i += VECTOR) {
 		for (j = 0; j < VECTOR; j++)
 			cancels[j].id = id[i + j];
 		ASSERT_EQ(VECTOR, tw_cancel_vec(self->fd, cancels, VECTOR));
 	}
-	EXPECT_TRUE(TW_WAIT_FOR(tw_sum_of(path, "bytes:") < bytes / 2, TW_MS));
+	EXPECT_TRUE(TW_WAIT_FOR(tw_fdinfo_number(self->fd, "bytes") < bytes / 2, TW_MS));
 	EXPECT_WOKEN(0, &self->kthread);
 }
 

@@ -143,7 +143,6 @@ TEST_F(counters, timeouts_counts_the_live_ones_of_all_wheels)
 TEST_F(counters, bytes_is_the_sum_of_those_in_fdinfo_and_of_those_of_users)
 {
 	long wheels, before = counter("bytes"), bytes, user_bytes;
-	char path[64];
 	int other;
 
 	ASSERT_EQ(0, user_line(0, &wheels, &user_bytes));
@@ -151,8 +150,7 @@ TEST_F(counters, bytes_is_the_sum_of_those_in_fdinfo_and_of_those_of_users)
 	EXPECT_EQ(before, user_bytes);
 	other = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, 100);
 	ASSERT_LE(0, other);
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", other);
-	bytes = tw_sum_of(path, "bytes:");
+	bytes = tw_fdinfo_number(other, "bytes");
 	EXPECT_LT(4096, bytes);
 	EXPECT_EQ(before + bytes, counter("bytes"));
 	close(other);

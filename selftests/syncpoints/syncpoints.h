@@ -6,6 +6,7 @@
 #ifndef SYNCPOINTS_H
 #define SYNCPOINTS_H
 
+#include "twheel_outside.h"
 #include "twheel_test.h"
 
 #include <pthread.h>
@@ -261,24 +262,6 @@ static inline int cancel_many(int fd, const __u64 *ids, __u32 nr)
 	ret = tw_cancel_vec(fd, cancels, nr);
 	free(cancels);
 	return ret;
-}
-
-/* The value of a number in fdinfo; -1 if it has none. */
-static inline long long fdinfo_number(int fd, const char *key)
-{
-	char path[64], line[256];
-	long long value = -1;
-	size_t len = strlen(key);
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, len) && line[len] == ':')
-			value = atoll(line + len + 1);
-	if (file)
-		fclose(file);
-	return value;
 }
 
 #endif /* SYNCPOINTS_H */

@@ -675,9 +675,9 @@ TEST_F(syncpoints, page_freed_while_rearm_provides_for_periods_is_noticed)
 	HOLD("extra_none");
 	START(&rearm);
 	AWAIT_HELD("extra_none");
-	bytes = fdinfo_number(self->fd, "bytes");
+	bytes = tw_fdinfo_number(self->fd, "bytes");
 	ASSERT_EQ(BURST, cancel_many(self->fd, ids, BURST));
-	ASSERT_TRUE(TW_WAIT_FOR(fdinfo_number(self->fd, "bytes") < bytes / 4, 20 * TW_MS));
+	ASSERT_TRUE(TW_WAIT_FOR(tw_fdinfo_number(self->fd, "bytes") < bytes / 4, 20 * TW_MS));
 	RELEASE("extra_none");
 	FINISH(&rearm);
 	EXPECT_EQ(-ENOENT, rearm.ret);
