@@ -285,6 +285,7 @@ TEST_F(listener, a_listener_gets_no_descriptor_that_may_write)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-ENOENT, tw_cancel1(fd, self->pending));
 	close(fd);
+	EXPECT_EQ(-1, truncate(path, 0));
 }
 
 TEST_F(listener, a_listener_writes_nothing)
