@@ -129,7 +129,7 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	struct tw_ctx *tw = file_wheel(file);
 	const struct twheel_user *user = tw->memory.user;
 	/* The clock and the levels of a wheel that has started are constant. */
-	bool started = twheel_is_started(tw);
+	bool started = control_is_started(&tw->control);
 	struct twheel_info info = {};
 
 	if (twheel_get_info(tw, &info))
