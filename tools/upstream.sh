@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # upstream.sh KSRC: writes the tree form of the module, and of its documents and tests, into the
-# source tree of a kernel: make upstream. What is in place already is not touched, so that a
+# source tree of a kernel: make upstream. A file that is in place already is not touched, so that a
 # second run changes nothing. Documentation/upstream.rst says what the form is.
 
 set -euo pipefail

@@ -234,8 +234,8 @@ struct twheel_setup {
  * Each ioctl is a submission of io_uring as well: IORING_OP_URING_CMD with the ioctl's number in
  * cmd_op, and in the first 8 bytes of cmd its argument, which is a pointer except for DRAIN.
  * All other bytes of cmd and uring_cmd_flags must be 0 (EINVAL).  The completion has the result of
- * the ioctl, or minus an errno.  What the argument points to, and a vector that this leads to, must
- * stay where they are until then.
+ * the ioctl, or minus an errno.  The program must leave the structure that the argument points to,
+ * and the elements of a vector, where they are until then.
  *
  * Whether the thread that submits does a submission, or a worker thread of io_uring, is not
  * promised.
