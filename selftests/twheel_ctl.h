@@ -98,6 +98,16 @@ static inline void ctl_expect_says(struct __test_metadata *_metadata, const char
 
 #define EXPECT_SAYS(text)	ctl_expect_says(_metadata, text, __LINE__)
 
+/* A file that twheelctl reads, or a command that it runs. */
+static inline int ctl_file(const char *path, mode_t mode, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	if (!file || fputs(text, file) < 0 || fclose(file))
+		return -errno;
+	return chmod(path, mode) ? -errno : 0;
+}
+
 #define CTL_OTHER_UID	1001
 
 /* For CTL_AFTER(): a user without any right. */

@@ -100,6 +100,47 @@ TEST_F(check, module_that_is_not_installed_is_named)
 	EXPECT_SAYS("problem: not-installed: modprobe finds no module twheel");
 }
 
+#define OS_RELEASE	"/etc/os-release"
+
+/* In a system of that kind, this names the headers of the running kernel. */
+static void expect_headers(struct __test_metadata *_metadata, const char *release,
+			   const char *system, const char *says)
+{
+	char text[256];
+
+	ASSERT_EQ(0, ctl_file(OS_RELEASE, 0644, system));
+	snprintf(text, sizeof(text), "install the headers of the kernel: %s%s", says, release);
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("not-installed");
+	EXPECT_SAYS(text);
+	EXPECT_EQ(0, unlink(OS_RELEASE));
+}
+
+TEST_F(check, headers_that_are_missing_are_named_as_the_distribution_names_them)
+{
+	const char *release = strrchr(self->modules, '/') + 1;
+	char path[256];
+
+	mkdir("/etc", 0755);
+	ASSERT_NE(0, access(OS_RELEASE, F_OK));
+	expect_headers(_metadata, release, "NAME=Debian\nID=debian\n",
+		       "`apt install linux-headers-");
+	expect_headers(_metadata, release, "ID_LIKE=\"ubuntu debian\"\nID=mint\n",
+		       "`apt install linux-headers-");
+	expect_headers(_metadata, release, "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n",
+		       "`dnf install kernel-devel-");
+	expect_headers(_metadata, release, "NAME=debian\nID=other\n",
+		       "the package that the distribution has for ");
+	snprintf(path, sizeof(path), "%s/build", self->modules);
+	ASSERT_EQ(0, mkdir(path, 0755));
+	strcat(path, "/Makefile");
+	ASSERT_EQ(0, ctl_file(path, 0644, ""));
+	EXPECT_EQ(CTL_PROBLEM, CTL("check", "--json"));
+	EXPECT_ONLY("not-installed");
+	EXPECT_EQ(NULL, strstr(ctl_said, "install the headers"))
+		TH_LOG("%s", ctl_said);
+}
+
 TEST_F(check, module_that_is_not_loaded_is_named)
 {
 	install(_metadata, self->modules);
@@ -472,15 +513,12 @@ TEST_F(check, check_of_a_process_says_what_that_process_sees)
 /* A command that says what ldconfig does on a machine with such libraries. */
 static void install_ldconfig(struct __test_metadata *_metadata, const char *says)
 {
-	FILE *file;
+	char script[1024];
 
 	mkdir("/sbin", 0755);
-	file = fopen(LDCONFIG, "we");
-	ASSERT_NE(NULL, file);
-	fprintf(file, "#!/bin/busybox sh\n/bin/busybox cat <<EOT\n2 libs found in cache\n%sEOT\n",
-		says);
-	ASSERT_EQ(0, fclose(file));
-	ASSERT_EQ(0, chmod(LDCONFIG, 0755));
+	snprintf(script, sizeof(script),
+		 "#!/bin/busybox sh\n/bin/busybox cat <<EOT\n2 libs found in cache\n%sEOT\n", says);
+	ASSERT_EQ(0, ctl_file(LDCONFIG, 0755, script));
 }
 
 TEST_F(check, library_that_hides_another_version_is_named)

@@ -56,16 +56,57 @@ static bool module_was_refused(void)
 #define SIGN \
 	"Sign the module with a key that the kernel trusts. dkms does so with its own key: run `mokutil --import /var/lib/dkms/mok.pub', reboot, enrol the key at the prompt, then run `modprobe twheel'."
 
-static void not_loaded(struct report *report, const struct installed *installed)
+#define COMMAND_SIZE	160
+
+/* A line of the file that names the distribution has this word. */
+static bool distribution_is(const char *text, const char *key, const char *name)
 {
+	const char *line = strstr(text, key), *at = line ? strstr(line + 1, name) : NULL;
+
+	return at && !memchr(line + 1, '\n', at - line - 1);
+}
+
+/* How the headers of a kernel are installed; a distribution may be like another one. */
+static const char *headers_command(char command[COMMAND_SIZE], const char *release)
+{
+	static const char *const commands[][2] = {
+		{ "debian", "`apt install linux-headers-%s'" },
+		{ "fedora", "`dnf install kernel-devel-%s'" },
+		{ "arch", "`pacman -S linux-headers' (those of %s)" },
+		{ "", "the package that the distribution has for %s" },
+	};
+	char text[4096] = "\n";
+	size_t i = 0;
+
+	read_text("/etc/os-release", text + 1, sizeof(text) - 1);
+	while (*commands[i][0] && !distribution_is(text, "\nID=", commands[i][0]) &&
+	       !distribution_is(text, "\nID_LIKE=", commands[i][0]))
+		i++;
+	snprintf(command, COMMAND_SIZE, commands[i][1], release);
+	return command;
+}
+
+static void not_installed(struct report *report)
+{
+	char path[128], command[COMMAND_SIZE], advice[512];
 	struct utsname kernel;
 
 	uname(&kernel);
+	snprintf(path, sizeof(path), "/lib/modules/%s/build/Makefile", kernel.release);
+	snprintf(advice, sizeof(advice),
+		 "%s%s%srun `dkms autoinstall', or `make install' in the sources of twheel; then run `modprobe twheel'. In a container, do so on the host.",
+		 access(path, F_OK) ? "As root, install the headers of the kernel: " : "As root, ",
+		 access(path, F_OK) ? headers_command(command, kernel.release) : "",
+		 access(path, F_OK) ? "; then " : "");
+	report_add(report, PROBLEM, "not-installed", NULL, advice,
+		   "modprobe finds no module twheel for the running kernel %s, and none is loaded.",
+		   kernel.release);
+}
+
+static void not_loaded(struct report *report, const struct installed *installed)
+{
 	if (!installed->found)
-		report_add(report, PROBLEM, "not-installed", NULL,
-			   "Install it for this kernel: with the headers of the kernel, run `dkms autoinstall', or `make install' in the sources of twheel; then run `modprobe twheel'. In a container, do so on the host.",
-			   "modprobe finds no module twheel for the running kernel %s, and none is loaded.",
-			   kernel.release);
+		not_installed(report);
 	else if (signatures_enforced() && !installed->is_signed)
 		report_add(report, PROBLEM, "refused", NULL, SIGN,
 			   "The module is installed, but has no signature, and this kernel (Secure Boot, lockdown or module.sig_enforce) loads none without.");
