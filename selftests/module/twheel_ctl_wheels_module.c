@@ -795,6 +795,8 @@ TEST_F(wheels, wheel_that_was_late_before_is_ok)
 	EXPECT_ONLY("was-late");
 	EXPECT_EQ(CTL_DONE, CTL("late", "--interval=0.2"));
 	EXPECT_SAYS("ok: was-late: Wheel ");
+	EXPECT_SAYS("this is over");
+	EXPECT_SAYS(" ago (20");
 	EXPECT_SAYS("ok: 1 wheel was watched");
 	close(fd);
 }

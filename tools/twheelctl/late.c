@@ -229,6 +229,19 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 			   time_text(waited, waited_ns));
 }
 
+/* The cause is gone by now, and there is nothing to be done. */
+static void was_late(struct looks *looks, const struct wheel *wheel, const char *who)
+{
+	__u64 ago_ns = figure(wheel, "now_ns") - figure(wheel, "last_late_at_ns");
+	char last[TEXT_SIZE], ago[TEXT_SIZE], date[TEXT_SIZE];
+
+	report_add(&looks->report, DONE, "was-late", about(wheel),
+		   "Nothing has to be done. If it happens again, run `twheelctl late' with an --interval in which it happens, which names the cause.",
+		   "%s: it was late, and this is over: %llu timeouts since it was opened, the last one %s ago (%s), by %s.",
+		   who, figure(wheel, "late"), time_text(ago, ago_ns), date_text(date, ago_ns),
+		   time_text(last, figure(wheel, "last_late_ns")));
+}
+
 static void expiry_check(struct looks *looks, const struct wheel *was, const struct wheel *wheel)
 {
 	__u64 late = growth(was, wheel, "late"), overdue = overdue_ns(wheel);
@@ -247,13 +260,7 @@ static void expiry_check(struct looks *looks, const struct wheel *was, const str
 			 who, time_text(ago, overdue));
 		expiry_explain(looks, wheel, text);
 	} else if (figure(wheel, "late")) {
-		report_add(&looks->report, DONE, "was-late", about(wheel),
-			   "Run `twheelctl late' again when it happens, with --interval to cover it.",
-			   "%s: %llu timeouts were late before, the last one by %s, %s ago; nothing was late in this interval, so why cannot be told.",
-			   who, figure(wheel, "late"),
-			   time_text(last, figure(wheel, "last_late_ns")),
-			   time_text(ago, figure(wheel, "now_ns") -
-				     figure(wheel, "last_late_at_ns")));
+		was_late(looks, wheel, who);
 	}
 }
 

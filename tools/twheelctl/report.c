@@ -118,6 +118,16 @@ const char *time_text(char text[TEXT_SIZE], __u64 ns)
 	return text;
 }
 
+/* The local date and time of so long ago. */
+const char *date_text(char text[TEXT_SIZE], __u64 ago_ns)
+{
+	time_t then = time(NULL) - ago_ns / NS_PER_S;
+	struct tm date;
+
+	strftime(text, TEXT_SIZE, "%F %T", localtime_r(&then, &date));
+	return text;
+}
+
 __u64 now_ns(void)
 {
 	struct timespec now;

@@ -153,6 +153,7 @@ const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel);
 #define TEXT_SIZE	32
 
 const char *time_text(char text[TEXT_SIZE], __u64 ns);
+const char *date_text(char text[TEXT_SIZE], __u64 ago_ns);
 
 __u64 now_ns(void);
 __u64 resolution_ns(void);
