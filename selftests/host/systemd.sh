@@ -4,8 +4,8 @@
 # The real systemd of Debian 12, and of Debian 13: it loads the module at boot, and the device gets
 # its group, by what install-udev installs. Timeouts outlive their daemon: examples/outlive.c is a
 # service there, of which systemd keeps the descriptor of the wheel, and which is killed again and
-# again. Of a drained wheel, it keeps the descriptor only with FDPOLL=0. tools/vm/guest/systemd-test
-# runs in the machine.
+# again. While the daemon is away, twheelctl names its unit. Of a drained wheel, systemd keeps the
+# descriptor only with FDPOLL=0. tools/vm/guest/systemd-test runs in the machine.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -94,7 +94,8 @@ make_root()
 	cp -a "$cache/udev/$2" "$root"
 	mkdir -p "$root"/{proc,sys,dev,tmp,run,root,var/tmp} \
 		"$units"/{outlive,systemd-udev-trigger}.service.d
-	cp "$busybox" "$top/tools/vm/guest/systemd-test" "$work/examples/outlive" "$work/drained" "$root/usr/bin/"
+	cp "$busybox" "$top/tools/vm/guest/systemd-test" "$work/examples/outlive" "$work/drained" \
+		"$work/twheelctl/twheelctl" "$root/usr/bin/"
 	install -D -m 644 -t "$updates" "$work/src/twheel.ko"
 	depmod -b "$root" "$release" 2>"$work/depmod.log"
 	quietly "$work/install.log" make -C "$top" install-udev DESTDIR="$root"
@@ -162,6 +163,7 @@ build_quickly "$series" "$work/src"
 quietly "$work/examples.log" make -C "$top/examples" OUTPUT="$work/examples" LDFLAGS=-static \
 	"$work/examples/outlive"
 compile_drained
+quietly "$work/twheelctl.log" make -C "$top/tools/twheelctl" OUTPUT="$work/twheelctl" LDFLAGS=-static
 
 echo "TAP version 13"
 make_root "$work/bookworm" bookworm

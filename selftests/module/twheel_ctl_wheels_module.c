@@ -320,6 +320,103 @@ TEST_F(wheels, stat_shows_the_counters_of_the_module)
 	close(fd);
 }
 
+/* ---- the units of systemd ------------------------------------------------ */
+
+#define COMMANDS	"/tmp/commands"
+
+/*
+ * What systemd says of three units, of which two keep a descriptor. Since 254, it says of which
+ * device; an older one has no such command.
+ */
+static int install_systemd(bool lists_stores)
+{
+	char script[1024], number[32] = "";
+	FILE *file = fopen("/sys/class/misc/twheel/dev", "re");
+
+	if (!file || fscanf(file, "%31s", number) != 1 || fclose(file))
+		return -1;
+	mkdir("/tmp", 0755);
+	mkdir(COMMANDS, 0755);
+	snprintf(script, sizeof(script),
+		 "#!/bin/busybox sh\n"
+		 "[ \"$2\" = none.service ] && exit 1\n"
+		 "echo 'FDNAME  TYPE DEVNO INODE RDEVNO PATH FLAGS'\n"
+		 "[ \"$2\" = other.service ] && echo 'a chr 0:5 1 1:3 /dev/null rw' && exit\n"
+		 "echo 'wheel   chr  0:5   300   %s /dev/twheel rw'\n", number);
+	if (!lists_stores)
+		snprintf(script, sizeof(script), "#!/bin/busybox sh\nexit 1\n");
+	return ctl_file(COMMANDS "/systemd-analyze", 0755, script) ?:
+	       ctl_file(COMMANDS "/systemctl", 0755,
+			"#!/bin/busybox sh\n/bin/busybox cat <<'EOT'\n"
+			"Id=none.service\nNFileDescriptorStore=0\n\n"
+			"NFileDescriptorStore=2\nId=out\\x2dlive.service\n\n"
+			"Id=other.service\nNFileDescriptorStore=1\nEOT\n");
+}
+
+/* Runs as process 1 of a namespace, and is called systemd: what it runs has said these. */
+static int be_systemd(const char *in_text, const char *in_json)
+{
+	int fd = open_named("kept", 0);
+	char who[128];
+	__u64 id;
+
+	if (fd < 0 || mount("proc", "/proc", "proc", 0, NULL) ||
+	    prctl(PR_SET_NAME, "systemd") || setenv("PATH", COMMANDS ":/bin", 1))
+		return 1;
+	snprintf(who, sizeof(who), " (%s)\n", in_text);
+	if (CTL("ps") != CTL_DONE || !strstr(ctl_said, who))
+		return 2;
+	if (CTL("ps", "--json") != CTL_DONE || !strstr(ctl_said, in_json))
+		return 3;
+	if (tw_arm_in(fd, TW_MS, &id) || tw_poll(fd, POLLIN, TW_PATIENCE_MS) != POLLIN)
+		return 4;
+	snprintf(who, sizeof(who), "(process 1, systemd, in the descriptor store of %s)", in_text);
+	if (CTL("late", "--interval=0.1") != CTL_PROBLEM || !strstr(ctl_said, who) ||
+	    !strstr(ctl_said, "No process reads it"))
+		return 5;
+	return 0;
+}
+
+static void expect_of_systemd(struct __test_metadata *_metadata, const char *in_text,
+			      const char *in_json)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS) ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+			_exit(126);
+		child = fork();
+		if (!child) {
+			status = be_systemd(in_text, in_json);
+			if (status)
+				fprintf(stderr, "# %s\n", ctl_said);
+			_exit(status);
+		}
+		_exit(waitpid(child, &status, 0) == child ? WEXITSTATUS(status) : 127);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+TEST_F(wheels, wheel_that_systemd_keeps_names_the_unit)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	ASSERT_EQ(0, install_systemd(true));
+	expect_of_systemd(_metadata, "out\\x2dlive.service",
+			  "\"units\": [\n        \"out\\\\x2dlive.service\"\n      ]");
+}
+
+/* An older systemd does not say what a store has: each unit that has one may be the one. */
+TEST_F(wheels, wheel_that_an_old_systemd_keeps_names_each_unit_with_a_store)
+{
+	ASSERT_EQ(0, tw_load_and_wait(""));
+	ASSERT_EQ(0, install_systemd(false));
+	expect_of_systemd(_metadata, "out\\x2dlive.service or other.service",
+			  "\"out\\\\x2dlive.service\",\n        \"other.service\"\n");
+}
+
 /* ---- late ---------------------------------------------------------------- */
 
 TEST_F(wheels, wheel_that_is_read_in_time_is_ok)

@@ -410,6 +410,7 @@ int late_run(const struct options *options)
 	watch(&looks, options->interval_ns);
 	looks.ns = now_ns() - began_ns;
 	wheels_look(&looks.now);
+	units_find(&looks.now);
 	for (i = 0; i < looks.now.nr; i++) {
 		const struct wheel *wheel = &looks.now.wheels[i];
 		const struct wheel *was = wheels_find(&looks.before, wheel->number);

@@ -35,9 +35,11 @@ static void add_rates(const struct wheels *before, struct wheels *after)
 	}
 }
 
-/* "PID:FD,FD PID:FD": the descriptors of a process stand together. */
-static void print_holders(const json_t *holders)
+/* "PID:FD,FD PID:FD (UNIT)": the descriptors of a process stand together. */
+static void print_holders(const struct wheel *wheel)
 {
+	const json_t *holders = json_object_get(wheel->info, "holders");
+	char units[UNITS_SIZE];
 	json_int_t last = 0;
 	json_t *holder;
 	size_t i;
@@ -52,6 +54,8 @@ static void print_holders(const json_t *holders)
 			printf("%s%d:%d", last ? " " : "", (int)pid, (int)fd);
 		last = pid;
 	}
+	if (*units_text(units, wheel))
+		printf(" (%s)", units);
 	putchar('\n');
 }
 
@@ -72,7 +76,7 @@ static void print_wheel(const struct wheel *wheel, bool with_rates)
 	printf("%7llu ", figure(wheel, "late"));
 	printf("%8s %7llu %-9s ", time_text(text, figure(wheel, "last_late_ns")),
 	       figure(wheel, "bytes") / 1024, word(wheel, "kthread"));
-	print_holders(json_object_get(wheel->info, "holders"));
+	print_holders(wheel);
 }
 
 static void print_text(const struct wheels *wheels, bool with_rates)
@@ -80,7 +84,7 @@ static void print_text(const struct wheels *wheels, bool with_rates)
 	__u64 open;
 	size_t i;
 
-	printf("WHEEL NAME              UID CLOCK     STATE      PENDING  UNREAD %s   LATE LAST-LATE      KB KTHREAD   PID:FD\n",
+	printf("WHEEL NAME              UID CLOCK     STATE      PENDING  UNREAD %s   LATE LAST-LATE      KB KTHREAD   PID:FD (UNIT)\n",
 	       with_rates ? "EXPIRED/s " : "");
 	for (i = 0; i < wheels->nr; i++)
 		print_wheel(&wheels->wheels[i], with_rates);
@@ -114,6 +118,7 @@ int ps_run(const struct options *options)
 		add_rates(&before, &wheels);
 		wheels_free(&before);
 	}
+	units_find(&wheels);
 	if (options->json)
 		print_all_json(&wheels);
 	else

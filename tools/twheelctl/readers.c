@@ -277,10 +277,15 @@ static void unclear_report(const struct pauses *unclear, const struct wheel *whe
 
 static void sleeps_report(const struct wheel *wheel, __u64 ns, struct report *report)
 {
-	char who[SUBJECT_SIZE], text[TEXT_SIZE];
+	/* Of a process, and of a wheel that only systemd keeps */
+	static const char *const advice[] = {
+		"Look at what the process waits for (its stack, a debugger), and continue it if it is stopped (SIGCONT). Events are not lost meanwhile.",
+		"No process reads it: see `systemctl status' of the unit, and start it again. Events are not lost meanwhile.",
+	};
+	char who[SUBJECT_SIZE], text[TEXT_SIZE], units[UNITS_SIZE];
 
 	report_add(report, PROBLEM, "reader-sleeps", about(wheel),
-		   "Look at what the process waits for (its stack, a debugger), and continue it if it is stopped (SIGCONT). Events are not lost meanwhile.",
+		   advice[main_holder(wheel) == 1 && *units_text(units, wheel)],
 		   "%s: %llu events wait to be read, and none was read in %s.",
 		   subject(who, wheel), figure(wheel, "unread"), time_text(text, ns));
 }

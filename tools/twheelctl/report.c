@@ -50,28 +50,32 @@ void report_add(struct report *report, int status, const char *cause, json_t *ab
 /* What each finding about a wheel has in JSON; in text it begins with the same. */
 json_t *about(const struct wheel *wheel)
 {
-	return json_pack("{s:I,s:s,s:I,s:O}", "wheel", (json_int_t)wheel->number, "name",
+	return json_pack("{s:I,s:s,s:I,s:O,s:O}", "wheel", (json_int_t)wheel->number, "name",
 			 word(wheel, "name"), "uid", (json_int_t)figure(wheel, "uid"),
-			 "holders", json_object_get(wheel->info, "holders"));
+			 "holders", json_object_get(wheel->info, "holders"),
+			 "units", json_object_get(wheel->info, "units"));
 }
 
 /*
- * "Wheel 3 "sessions" of user 1000 (process 812, daemon, is stopped)".  That a process runs or
- * sleeps says nothing: one that waits for events sleeps.
+ * "Wheel 3 "sessions" of user 1000 (process 812, daemon, of web.service, is stopped)".  That a
+ * process runs or sleeps says nothing: one that waits for events sleeps.
  */
 const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
 {
-	const json_t *holder = json_array_get(json_object_get(wheel->info, "holders"), 0);
+	char path[64], unit[UNIT_SIZE], units[UNITS_SIZE], where[UNITS_SIZE + 32] = "";
+	int pid = main_holder(wheel);
 	struct task task;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat",
-		 (int)json_integer_value(json_object_get(holder, "pid")));
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (!task_read(path, &task))
 		task = (struct task){ .comm = "?" };
-	snprintf(text, SUBJECT_SIZE, "Wheel %llu \"%s\" of user %llu (process %d, %s%s)",
+	if (pid == 1 && *units_text(units, wheel))
+		snprintf(where, sizeof(where), ", in the descriptor store of %s", units);
+	else if (unit_of(pid, unit))
+		snprintf(where, sizeof(where), ", of %s", unit);
+	snprintf(text, SUBJECT_SIZE, "Wheel %llu \"%s\" of user %llu (process %d, %s%s%s)",
 		 wheel->number, word(wheel, "name"), figure(wheel, "uid"), task.pid, task.comm,
-		 task.state == 'T' || task.state == 't' ? ", is stopped" :
+		 where, task.state == 'T' || task.state == 't' ? ", is stopped" :
 		 task.state == 'D' ? ", waits for the kernel" : "");
 	return text;
 }

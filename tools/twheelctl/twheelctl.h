@@ -60,8 +60,8 @@ int stat_run(const struct options *options);
  * struct wheel - a wheel, as the fdinfo of its descriptors shows it
  * @number: the key "wheel" of fdinfo
  * @seen_ns: when it was read, CLOCK_MONOTONIC
- * @info: all keys of fdinfo, and "holders": objects with "pid" and "fd".  A number that
- *	stands for "never" is null.
+ * @info: all keys of fdinfo, and "holders": objects with "pid" and "fd"; after units_find()
+ *	"units" as well.  A number that stands for "never" is null.
  */
 struct wheel {
 	__u64 number;
@@ -92,6 +92,17 @@ __u64 growth(const struct wheel *before, const struct wheel *now, const char *ke
 bool is_held_by(const struct wheel *wheel, int pid);
 bool device_number(dev_t *device);
 void device_number_or_exit(dev_t *device);
+
+/* units.c: the systemd units that hold a wheel */
+
+/* The name of a unit has 255 characters at most. */
+#define UNIT_SIZE	256
+#define UNITS_SIZE	512
+
+bool unit_of(int pid, char unit[UNIT_SIZE]);
+int main_holder(const struct wheel *wheel);
+void units_find(struct wheels *wheels);
+const char *units_text(char text[UNITS_SIZE], const struct wheel *wheel);
 
 /* proc.c: files of the kernel */
 
@@ -145,7 +156,7 @@ void report_add(struct report *report, int status, const char *cause, json_t *ab
 int report_end(struct report *report, const char *all_is_well);
 void print_json(json_t *json);
 
-#define SUBJECT_SIZE	192
+#define SUBJECT_SIZE	(192 + UNITS_SIZE)
 
 json_t *about(const struct wheel *wheel);
 const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel);
