@@ -124,7 +124,7 @@ where_there_is()
 expected_files()
 {
 	{
-		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man{4/twheel.4,7/libtwheel.7} \
+		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man{4/twheel{,_structs}.4,7/libtwheel.7} \
 			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.1,"so.$version"}}
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort

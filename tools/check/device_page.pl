@@ -1,10 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# device_page.pl: is the man page of the device, lib/man/twheel.4, complete against the header
-# and the sources? It declares each structure as the header does and says what each member is;
-# it names each macro and enumerator of the header and no other, and says what each errno, each
-# key of fdinfo and each module parameter is, and no other. It prints what differs.
+# device_page.pl: are the man pages of the device, lib/man/twheel.4 and twheel_structs.4, complete
+# against the header and the sources? The second declares each structure as the header does and says
+# what each member is. Both together name each macro and enumerator of the header and no other. The
+# first says what each errno, each key of fdinfo and each module parameter is, and no other. It
+# prints what differs.
 
 use strict;
 use warnings;
@@ -13,9 +14,11 @@ use FindBin;
 use lib $FindBin::Bin;
 use Slurp;
 
-my $page_name = 'lib/man/twheel.4';
+my $page_name = 'lib/man/twheel*.4';
 my $header_name = 'uapi/linux/twheel.h';
-my ($page, $header) = map { slurp($_) } $page_name, $header_name;
+# The title of a page is in capitals, as the names of the header are.
+my $page = join('', map { slurp($_) } glob($page_name)) =~ s/^\.TH .*//mgr;
+my $header = slurp($header_name);
 
 # Prints what is in one list and not in the other.
 sub compare
