@@ -31,7 +31,7 @@ KERNELS ?= 6.1 6.12 7.3
 SMP ?= 2
 LANES ?= 3
 export KERNELS SMP LANES TESTS EXCEPT MUTANTS TEST_TIMEOUT V
-export BENCH PEERS SIZES MODES RECORD
+export BENCH PEERS SIZES MODES RECORD VECTORS BASE ROUNDS
 
 # A script is not started by its name, which a file system without exec, or an archive
 # without x bits, would refuse.
@@ -112,6 +112,9 @@ test-debug test-race test-rt test-arm64:
 
 test-bare:
 	@$(bash) tools/vm/bare.sh
+
+bench-native:
+	@$(bash) tools/vm/native.sh
 
 test-packages:
 	@$(bash) tools/vm/packages.sh
@@ -228,6 +231,8 @@ help:
 	@echo '  make soak           400 days of simulated time'
 	@echo '  make bench          the cost of timeouts: twheel and its peers, in instructions and'
 	@echo '                      in time; BENCH="arm cancel" PEERS="twheel" MODES=instructions'
+	@echo '  make bench-native   nanoseconds on this processor, beside the kernel'"'"'s timers; SIZES="1000"'
+	@echo '                      BASE=commit: and beside the module of that commit'
 	@echo '    Those that build a kernel do so once, in some minutes and 2 GB of .cache/;'
 	@echo '    see Documentation/testing.rst.'
 	@echo
@@ -238,4 +243,4 @@ help:
 	dist upstream test-upstream test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
 	check docs drawings fuzz model \
 	mutants soak languages \
-	bench demo shell clean distclean help
+	bench bench-native demo shell clean distclean help

@@ -40,7 +40,8 @@ list_files()
 		case $file in
 		selftests/kunit/*.[ch] | selftests/syncpoints/syncpoint.c) module_code+=("$file") ;;
 		bench/wheel/*.[ch]) test_code+=("$file") ;;
-		bench/idle/*.[ch]) module_code+=("$file") ;;
+		bench/idle/*.[ch] | bench/native/workload.c | bench/native/kernel.c)
+			module_code+=("$file") ;;
 		bench/*.[ch]) bench_code+=("$file") ;;
 		selftests/releases/*/*.h) ;;
 		selftests/*.[ch]) test_code+=("$file") ;;

@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# make bench-native: nanoseconds on this machine's processor. The module's objects, as the kernel's
+# build system makes them, are linked into a process, see bench/native, beside the kernel's own
+# timer_list and hrtimer. Needs x86-64.
+#
+# SIZES='1000 1000000'   how many timeouts pend; VECTORS='256' elements a call
+# BASE=commit            the module of this commit as well, in turn with this one
+# ROUNDS=3               each row is the least of the medians of so many rounds
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/lib/common.sh"
+. "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/source.sh"
+
+read -ra sizes <<<"${SIZES:-1000 100000 1000000}"
+read -ra vectors <<<"${VECTORS:-256}"
+rounds=${ROUNDS:-3}
+native=$build/native
+rows=$run/native.csv
+
+# The linker's list of what is missing becomes stubs: data, or functions that print their names.
+link_native()
+{
+	local dir=$1 name objects
+	local flags=(-no-pie -static -z noexecstack -Wl,--wrap=snprintf)
+
+	gcc -O2 -mstackrealign -mincoming-stack-boundary=3 -fno-builtin -Wall -Wextra -Wno-unused-parameter \
+		-Wno-builtin-declaration-mismatch -c "$top/bench/native/process.c" -o "$dir/process.o"
+	objects=("$dir/process.o" "$dir/twheel.o")
+	! gcc "${flags[@]}" -o "$dir/native" "${objects[@]}" 2>"$dir/missing.log" || return 0
+	sed -n "s/.*undefined reference to \`\(.*\)'/\1/p" "$dir/missing.log" | sort -u |
+		while read -r name; do
+			case $name in
+			*_ops | *_key | *_wq | *_mask | __this_module | tick_nohz_*)
+				echo ".data; .balign 64; .globl $name; $name: .fill 512"
+				;;
+			*)
+				echo ".text; .globl $name; $name: lea 1f(%rip), %rdi"
+				echo "jmp unimplemented; 1: .asciz \"$name\""
+				;;
+			esac
+		done >"$dir/stubs.s"
+	gcc -c "$dir/stubs.s" -o "$dir/stubs.o"
+	gcc "${flags[@]}" -o "$dir/native" "${objects[@]}" "$dir/stubs.o"
+}
+
+# The kernel's timers, whose initialisation is static there.
+copy_timers()
+{
+	local dir=$1
+
+	mkdir -p "$dir/timers"
+	cp "$source_dir"/kernel/time/{*.h,timer.c,hrtimer.c} \
+		"$source_dir"/lib/{rbtree,timerqueue,rhashtable}.c "$dir/timers"
+	sed -i '/^[a-z_]*_initcall(/d' "$dir"/timers/*.c
+	cat >>"$dir/timers/timer.c" <<-'C'
+		void native_timers_init(void);
+		void native_timers_init(void)
+		{
+			init_timer_cpu(0);
+			timers_prepare_cpu(0);
+			hrtimers_prepare_cpu(0);
+			hrtimers_cpu_starting(0);
+		}
+	C
+}
+
+# build_native NAME COMMAND...: of the sources that the command packs.
+build_native()
+{
+	local dir=$native/$1
+	shift
+
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	"$@" | tar -x -C "$dir"
+	cp "$top"/bench/native/*.[ch] "$dir"
+	rm "$dir/process.c"
+	copy_timers "$dir"
+	cat >>"$dir/Kbuild" <<-'KBUILD'
+		twheel-y += workload.o kernel.o timers/timer.o timers/hrtimer.o timers/rbtree.o
+		twheel-y += timers/timerqueue.o timers/rhashtable.o
+		# The kernel takes these out when it loads a module.
+		ccflags-remove-y += $(CC_FLAGS_FTRACE)
+		ccflags-y += -I$(src) -mfunction-return=keep -mindirect-branch=keep
+	KBUILD
+	quietly "$dir/build.log" make -C "$(kernel_headers 6.12)" M="$dir" \
+		KBUILD_MODPOST_WARN=1 twheel.o
+	quietly "$dir/link.log" link_native "$dir"
+}
+
+sources=(Kbuild dkms.conf include uapi engine twheel_chardev.c twheel_ioctl.c twheel_main.c
+	twheel_stat.c twheel_wheel.c)
+
+pack_tree()
+{
+	tar -c -C "$top" "${sources[@]}"
+}
+
+# measure NAME SIZE VECTOR
+measure()
+{
+	"$native/$1/native" plain "$2" "$3" keyed "$2" "$3" mapped "$2" "$3" timer_list "$2" "$3" \
+		hrtimer "$2" "$3" | sed "s/^/$1,/"
+}
+
+[ "$(uname -m)" = x86_64 ] || die "make bench-native measures x86-64 code, and this is $(uname -m)"
+lock_cache
+KERNELS=6.12 bash "$top/tools/vm/setup.sh" build
+get_source
+mkdir -p "$run"
+variants=(this)
+say "building the module into a process"
+build_native this pack_tree
+if [ -n "${BASE:-}" ]; then
+	variants=(base this)
+	build_native base git -C "$top" archive "$BASE" "${sources[@]}"
+fi
+: >"$rows"
+for size in "${sizes[@]}"; do
+	for vector in "${vectors[@]}"; do
+		say "measuring $size timeouts, $vector a call"
+		for ((round = 0; round < rounds; round++)); do
+			for variant in "${variants[@]}"; do
+				measure "$variant" "$size" "$vector" >>"$rows"
+			done
+		done
+	done
+done
+awk -F, '
+function least(variant, key) { return ns[variant, key] }
+{
+	key = $2 "," $3 "," $4
+	if (!(key in seen)) {
+		seen[key] = 1
+		keys[++nr] = key
+	}
+	if (!(($1, key) in ns) || $5 < ns[$1, key])
+		ns[$1, key] = $5
+	has_base += $1 == "base"
+}
+END {
+	printf "%-24s %10s %6s %10s", "ns each", "pending", "a call", has_base ? "base" : "this"
+	print has_base ? "       this  ratio" : ""
+	for (i = 1; i <= nr; i++) {
+		split(keys[i], k, ",")
+		printf "%-24s %10d %6d", k[1], k[2], k[3]
+		if (has_base)
+			printf " %10.1f %10.1f  %.2f\n", ns["base", keys[i]], ns["this", keys[i]],
+				ns["this", keys[i]] / ns["base", keys[i]]
+		else
+			printf " %10.1f\n", ns["this", keys[i]]
+	}
+}' "$rows"
+say "all figures are in ${rows#"$top/"}"
