@@ -8,14 +8,10 @@
  * Locks: tw_ctx.lock, and under it places.lock, for a batch.
  */
 #include <linux/errno.h>
-#include <linux/prefetch.h>
 
 #include "lock.h"
 #include "trace.h"
 #include "user_access.h"
-
-/* If the places take more pages than this, 2 MB, prefetch those of a batch. */
-#define FETCH_PAGES	512
 
 /* The result for a timeout, which is NULL if there is none. */
 static int cancel_verdict(const struct twheel_timeout *t)
@@ -39,7 +35,7 @@ static noinline void cancel_do(struct tw_ctx *tw, struct twheel_timeout *t)
 		tw->events.cancelled++;
 	}
 	places_count_free(&tw->places, 1);
-	place_give_back(&tw->places, t, tw->keys.used);
+	place_free(&tw->places, t);
 }
 
 /* Do an element in the slow path.  False if copying the result out faults. */
@@ -61,12 +57,12 @@ static bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 
 /*
  * The fast path: cancel timeouts that pend, up to an element that faults or needs the slow path;
- * returns how many.  @place has the places that the ids lead to, or is NULL.
+ * returns how many.
  */
 static __always_inline unsigned int
 cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
-	    struct twheel_timeout **place) __must_hold(&tw->lock) __must_hold(&tw->places.lock)
+	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
+	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	u32 stride = call->stride;
 	unsigned int i;
@@ -74,8 +70,7 @@ cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, cancel++, user = access_next(user, stride)) {
-		struct twheel_timeout *t = place ? place[i] :
-						   place_at(&tw->places, id_index(cancel->id));
+		struct twheel_timeout *t = place_at(&tw->places, id_index(cancel->id));
 
 		if (unlikely(!place_has_pending(t, cancel->id) || cancel->reserved))
 			break;
@@ -103,8 +98,7 @@ cancel_rest(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	while (i < nr && cancel_slow(tw, cancel + i, access_at(user, i, stride), call)) {
 		i++;
 		if (!any)
-			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call,
-					 NULL);
+			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call);
 	}
 	return i;
 }
@@ -119,16 +113,8 @@ cancel_elements(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	bool any = tw->keys.used || trace_twheel_cancel_enabled();
-	bool fetch = nr > 1 && READ_ONCE(tw->places.pages.nr) > FETCH_PAGES && !any;
-	struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
-	unsigned int i;
+	unsigned int i = any ? 0 : cancel_fast(tw, cancel, user, nr, call);
 
-	/* If all places are prefetched before one is read, their cache misses overlap. */
-	for (i = 0; i < nr && fetch; i++) {
-		place[i] = place_at(&tw->places, id_index(cancel[i].id));
-		prefetchw(place[i]);
-	}
-	i = any ? 0 : cancel_fast(tw, cancel, user, nr, call, fetch ? place : NULL);
 	if (unlikely(i < nr))
 		i += cancel_rest(tw, cancel + i, access_at(user, i, call->stride), nr - i, call,
 				 any);

@@ -2,7 +2,7 @@
 /*
  * The places of timeouts
  *
- * Each page has a chain of its free places.  ARM prefers pages that are partly used, so that others
+ * Each page has a bitmap of its free places.  ARM prefers pages that are partly used, so that others
  * stay unused and go back to the kernel after a burst: a work item removes them after SHRINK_DELAY.
  *
  * G4 nothing lost: a timeout never needs anything but its place, so for want of memory only ARM
@@ -14,8 +14,6 @@
 
 /* Delay until unused pages are given back, jiffies. */
 #define SHRINK_DELAY	HZ
-
-static_assert(sizeof(struct twheel_page) + 84 * sizeof(struct twheel_timeout) <= 4096);
 
 /*
  * Between a stale id and the next one with the same TWHEEL_REFRESH_GEN_BITS lie at least this many
@@ -46,16 +44,12 @@ static void page_pass_stale(struct twheel_words *words, struct twheel_page *page
 
 static void page_fill(struct twheel_page *page, u32 first_index, u32 gen)
 {
-	struct twheel_timeout *t = NULL;
 	u32 i;
 
 	page->first_index = first_index;
-	for (i = PLACES_PER_PAGE; i--;) {
-		page->timeout[i].link.next = (struct twheel_link *)t;
-		t = &page->timeout[i];
-		t->word = (u64)gen << GEN_SHIFT | (first_index + i);
-	}
-	page->free = t;
+	for (i = 0; i < PLACES_PER_PAGE; i++)
+		page->timeout[i].word = (u64)gen << GEN_SHIFT | (first_index + i);
+	bitmap_set(page->free, 0, PLACES_PER_PAGE);
 }
 
 /* Return 0 or the error of twheel_pages_add(). */
@@ -116,7 +110,7 @@ remove_keys:
 	return err;
 }
 
-/* Account for @nr places that the caller has taken out of the chain of a page. */
+/* Account for @nr places of a page that the caller has taken. */
 static __always_inline void page_use(struct twheel_places *places, struct twheel_page *page,
 				     unsigned int nr) __must_hold(&places->lock)
 {
@@ -125,28 +119,46 @@ static __always_inline void page_use(struct twheel_places *places, struct twheel
 		__hlist_del(&page->node);
 		hlist_add_head(&page->node, &places->partly);
 	}
-	if (!page->free)
+	if (!page_has_free(page))
 		__hlist_del(&page->node);
 	page->nr_used += nr;
 }
 
-/* Take up to *@nr places of a page and put them before @chain; reduce *@nr by their number. */
-static __always_inline struct twheel_timeout *page_take(struct twheel_places *places,
-							struct twheel_page *page,
-							unsigned int *nr,
-							struct twheel_timeout *chain)
+/*
+ * Take up to *@nr places of a page, TWHEEL_BATCH at most, and put them at the end of a chain,
+ * *@tail; reduce *@nr by their number.  Returns the new end of the chain.
+ *
+ * The places are found without reading them, so their cache misses overlap.
+ */
+static __always_inline struct twheel_link **page_take(struct twheel_places *places,
+						      struct twheel_page *page,
+						      unsigned int *nr,
+						      struct twheel_link **tail)
 	__must_hold(&places->lock)
 {
-	struct twheel_timeout *first = page->free, *last = first;
-	unsigned int i;
+	unsigned int i, left = *nr;
 
-	for (i = 1; i < *nr && place_next(last); i++)
-		last = place_next(last);
-	page->free = place_next(last);
-	last->link.next = (struct twheel_link *)chain;
-	page_use(places, page, i);
-	*nr -= i;
-	return first;
+	for (i = 0; i < ARRAY_SIZE(page->free); i++) {
+		unsigned long bits = page->free[i];
+
+		while (bits && left) {
+			unsigned int first = __ffs(bits), run = __ffs(~(bits >> first) | BIT(left));
+			struct twheel_timeout *t = &page->timeout[i * BITS_PER_LONG + first];
+			struct twheel_timeout *end = t + run;
+
+			for (; t < end; t++) {
+				place_prefetch(t);
+				*tail = &t->link;
+				tail = &t->link.next;
+			}
+			bits &= ~((BIT(run) - 1) << first);
+			left -= run;
+		}
+		page->free[i] = bits;
+	}
+	page_use(places, page, *nr - left);
+	*nr = left;
+	return tail;
 }
 
 static __always_inline struct twheel_page *page_with_free(struct twheel_places *places)
@@ -158,12 +170,14 @@ static __always_inline struct twheel_page *page_with_free(struct twheel_places *
 }
 
 /*
- * Take up to *@nr places, and put them before *@chain; reduce *@nr by their number.  Return 0, or
- * if some are left, -EAGAIN at max_pending, and -ENOMEM if there is no free place.
+ * Take up to *@nr places, and put them at the end of a chain, **@tail, which becomes the new end;
+ * reduce *@nr by their number.  Return 0, or if some are left, -EAGAIN at max_pending, and -ENOMEM
+ * if there is no free place.
  */
 static __always_inline int places_pop(struct twheel_places *places, unsigned int *nr,
-				      struct twheel_timeout **chain)
+				      struct twheel_link ***tail)
 {
+	struct twheel_link **end = *tail;
 	unsigned int got, left;
 	int err = 0;
 	u32 room;
@@ -181,12 +195,45 @@ static __always_inline int places_pop(struct twheel_places *places, unsigned int
 			err = -ENOMEM;
 			break;
 		}
-		*chain = page_take(places, page, &left, *chain);
+		end = page_take(places, page, &left, end);
 	}
+	*end = NULL;
+	*tail = end;
 	got -= left;
 	*nr -= got;
 	WRITE_ONCE(places->nr_taken, places->nr_taken + got);
 	counter_add(COUNTER_TIMEOUTS, got);
+	spin_unlock(&places->lock);
+	return err;
+}
+
+/* places_pop() of a single place, which is put at *@tail. */
+static __always_inline int place_pop(struct twheel_places *places, struct twheel_link **tail)
+{
+	struct twheel_page *page;
+	struct twheel_timeout *t;
+	unsigned int i = 0;
+	int err = -EAGAIN;
+
+	*tail = NULL;
+	spin_lock(&places->lock);
+	if (unlikely(places->nr_taken >= places->max_pending))
+		goto unlock;
+	err = -ENOMEM;
+	page = page_with_free(places);
+	if (unlikely(!page))
+		goto unlock;
+	while (!page->free[i])
+		i++;
+	t = &page->timeout[i * BITS_PER_LONG + __ffs(page->free[i])];
+	page->free[i] &= page->free[i] - 1;
+	page_use(places, page, 1);
+	WRITE_ONCE(places->nr_taken, places->nr_taken + 1);
+	counter_add(COUNTER_TIMEOUTS, 1);
+	t->link.next = NULL;
+	*tail = &t->link;
+	err = 0;
+unlock:
 	spin_unlock(&places->lock);
 	return err;
 }
@@ -222,15 +269,16 @@ void twheel_place_refused(struct tw_ctx *tw)
 int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 		       struct twheel_timeout **first)
 {
+	struct twheel_link *chain, **tail = &chain;
 	int err;
 
-	*first = NULL;
 	do {
-		err = places_pop(&tw->places, &nr, first);
+		err = nr == 1 ? place_pop(&tw->places, tail) : places_pop(&tw->places, &nr, &tail);
 		if (likely(err != -ENOMEM) || nowait)
-			return err;
+			break;
 		err = twheel_places_provide(tw);
 	} while (!err);
+	*first = (struct twheel_timeout *)chain;
 	return err;
 }
 
@@ -255,17 +303,10 @@ bool twheel_has_places(struct tw_ctx *tw, unsigned int nr)
  */
 struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw)
 {
-	struct twheel_timeout *t = NULL;
-	struct twheel_page *page;
-	unsigned int nr = 1;
-	int err = places_pop(&tw->places, &nr, &t);
+	struct twheel_link *link;
+	int err = place_pop(&tw->places, &link);
 
-	if (unlikely(err))
-		return ERR_PTR(err);
-	page = timeout_page(t);
-	if (page->free)
-		page->free->link.pprev = (struct twheel_link **)&page->free;
-	return t;
+	return err ? ERR_PTR(err) : link_timeout(link);
 }
 
 /*
@@ -276,17 +317,17 @@ int twheel_place_take_again(struct tw_ctx *tw, struct twheel_timeout *t)
 {
 	struct twheel_places *places = &tw->places;
 	struct twheel_page *page = timeout_page(t);
+	u32 bit = place_bit(page, t);
+	unsigned long *free = page_free_word(page, bit);
 	int err = 0;
 
 	spin_lock(&places->lock);
 	if (places->nr_taken >= places->max_pending) {
 		err = -EAGAIN;
-	} else if (unlikely(!page->free || !timeout_gen(t))) {
+	} else if (unlikely(!(*free & BIT_MASK(bit)))) {
 		err = -ENOENT;
 	} else {
-		*t->link.pprev = t->link.next;
-		if (t->link.next)
-			t->link.next->pprev = t->link.pprev;
+		*free &= ~BIT_MASK(bit);
 		page_use(places, page, 1);
 		WRITE_ONCE(places->nr_taken, places->nr_taken + 1);
 		counter_add(COUNTER_TIMEOUTS, 1);
@@ -432,7 +473,7 @@ static bool page_pick(struct twheel_places *places, struct twheel_page **gone)
 	if (gen <= S32_MAX) {
 		places->nr_pages--;
 		/* A key may still lead here: twheel_place_take_again() checks this. */
-		page->free = NULL;
+		bitmap_zero(page->free, PLACES_PER_PAGE);
 		/*
 		 * G8 stale ids are harmless: if the indices of the page are used again, their
 		 * generations go on after the highest one of any removed page.

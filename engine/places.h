@@ -4,6 +4,7 @@
 #define _TWHEEL_ENGINE_PLACES_H
 
 #include <linux/cache.h>
+#include <linux/prefetch.h>
 
 #include "account.h"
 #include "pages.h"
@@ -22,8 +23,7 @@ struct tw_ctx;
  *	@mutex
  * @max_pending: limit of @nr_taken; written under &twheel_control.mutex, constant once the wheel
  *	has started
- * @lock: guards the members below, and each page's chain of free places.  It is taken under
- *	tw_ctx.lock, @mutex or neither; no other lock of the engine is taken under it.
+ * @lock: guards the members below, and the free places of each page.  It is taken under tw_ctx.lock, @mutex or neither; no other lock of the engine is taken under it.
  * @partly: pages with places in use and places that are free; @lock
  * @unused: pages whose places are all free; @lock
  * @nr_unused: length of @unused; @lock
@@ -82,7 +82,35 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
 	return likely(place_has_live(t, id)) ? t : NULL;
 }
 
-/* Count places for place_free() or place_give_back(). */
+/* Prefetch a place, which may lie in two lines of the cache.  Any address will do. */
+static __always_inline void place_prefetch(const struct twheel_timeout *t)
+{
+	prefetchw(t);
+	prefetchw(&t->word);
+}
+
+static __always_inline u32 place_bit(const struct twheel_page *page, const struct twheel_timeout *t)
+{
+	return timeout_index(t) - page->first_index;
+}
+
+/* The word of &twheel_page.free with a bit.  For why it is no array element, see user_access.h. */
+static __always_inline unsigned long *page_free_word(struct twheel_page *page, u32 bit)
+{
+	return page->free + BIT_WORD(bit);
+}
+
+static __always_inline bool page_has_free(const struct twheel_page *page)
+{
+	unsigned long any = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(page->free); i++)
+		any |= *(page->free + i);
+	return any;
+}
+
+/* Count places for place_free(). */
 static __always_inline void places_count_free(struct twheel_places *places, unsigned int nr)
 	__must_hold(&places->lock)
 {
@@ -99,45 +127,20 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 	__must_hold(&places->lock)
 {
 	struct twheel_page *page = timeout_page(t);
+	u32 bit;
 
 	lockdep_assert_held(&places->lock);
 	if (unlikely(!timeout_end(t)))
 		return;
-	if (unlikely(!page->free))
+	bit = place_bit(page, t);
+	if (unlikely(!page_has_free(page)))
 		hlist_add_head(&page->node, &places->partly);
-	t->link.next = (struct twheel_link *)page->free;
-	page->free = t;
+	*page_free_word(page, bit) |= BIT_MASK(bit);
 	if (unlikely(!--page->nr_used)) {
 		__hlist_del(&page->node);
 		hlist_add_head(&page->node, &places->unused);
 		places->nr_unused++;
 	}
-}
-
-/*
- * place_free() in a keyed wheel: a key still leads to the place, and twheel_place_take_again() can
- * take it out of the middle of the page's chain.
- */
-static inline void place_free_keyed(struct twheel_places *places, struct twheel_timeout *t)
-	__must_hold(&places->lock)
-{
-	struct twheel_page *page = timeout_page(t);
-
-	place_free(places, t);
-	if (unlikely(page->free != t))
-		return;
-	t->link.pprev = (struct twheel_link **)&page->free;
-	if (t->link.next)
-		t->link.next->pprev = &t->link.next;
-}
-
-static __always_inline void place_give_back(struct twheel_places *places, struct twheel_timeout *t,
-					    bool keyed) __must_hold(&places->lock)
-{
-	if (keyed)
-		place_free_keyed(places, t);
-	else
-		place_free(places, t);
 }
 
 void twheel_places_init(struct tw_ctx *tw);

@@ -9,7 +9,6 @@
  * How waiting and waking exclude a lost wake-up stands at wake_waiters() (lock.c).
  */
 #include <linux/poll.h>
-#include <linux/prefetch.h>
 #include <linux/uio.h>
 
 #include "lock.h"
@@ -68,7 +67,7 @@ static void event_take(struct tw_ctx *tw, struct twheel_timeout *t,
 	else
 		tw->events.completed++;
 	places_count_free(&tw->places, 1);
-	place_give_back(&tw->places, t, tw->keys.used);
+	place_free(&tw->places, t);
 }
 
 /* Copy out an event of any kind, @size bytes; false if it faults. */
@@ -117,7 +116,7 @@ static_assert(offsetofend(struct twheel_event, flags) == sizeof(struct twheel_ev
 
 /* Fast path: take up to @nr events, until one is not that of an expired one-shot, or faults. */
 static __always_inline unsigned int read_expired(struct tw_ctx *tw, struct iov_iter *to,
-						 unsigned int nr, bool keyed)
+						 unsigned int nr)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_event __user *user = to->ubuf + to->iov_offset;
@@ -144,8 +143,8 @@ static __always_inline unsigned int read_expired(struct tw_ctx *tw, struct iov_i
 			     !access_put_half(TWHEEL_EVENT_ENDED, &user->flags)))
 			goto fault;
 		link = link->next;
-		prefetchw(link->next);
-		place_give_back(&tw->places, t, keyed);
+		place_prefetch(link_timeout(link->next));
+		place_free(&tw->places, t);
 	}
 fault:
 	access_close_locked();
@@ -157,13 +156,6 @@ fault:
 	events->delivered += i;
 	iov_iter_advance(to, i * sizeof(*user));
 	return i;
-}
-
-static noinline unsigned int read_expired_keyed(struct tw_ctx *tw, struct iov_iter *to,
-						unsigned int nr)
-	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
-{
-	return read_expired(tw, to, nr, true);
 }
 
 /*
@@ -184,8 +176,7 @@ int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned 
 	nr_before = tw->places.nr_taken;
 	while (i < nr && tw->events.first != &tw->events.end) {
 		if (likely(fast)) {
-			i += tw->keys.used ? read_expired_keyed(tw, to, nr - i) :
-					     read_expired(tw, to, nr - i, false);
+			i += read_expired(tw, to, nr - i);
 			if (i == nr || tw->events.first == &tw->events.end)
 				break;
 		}

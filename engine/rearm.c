@@ -375,7 +375,7 @@ static void place_undo(struct tw_ctx *tw, struct twheel_timeout *t, struct rearm
 	spin_lock(&tw->places.lock);
 	rearming->nr_before = max(rearming->nr_before, tw->places.nr_taken);
 	places_count_free(&tw->places, 1);
-	place_free_keyed(&tw->places, t);
+	place_free(&tw->places, t);
 	spin_unlock(&tw->places.lock);
 }
 

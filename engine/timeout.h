@@ -3,6 +3,7 @@
 #ifndef _TWHEEL_ENGINE_TIMEOUT_H
 #define _TWHEEL_ENGINE_TIMEOUT_H
 
+#include <linux/bitmap.h>
 #include <linux/build_bug.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
@@ -41,10 +42,8 @@
 
 /**
  * struct twheel_timeout - a timeout, or the place for one
- * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  In a FREE place,
- *	@link.next leads to the next place of a chain: the page's, under &twheel_places.lock, or
- *	that of the ARM that has taken them.  In a keyed wheel, @link.pprev of a place that was in
- *	use points to the pointer to it in the page's chain, under &tw_ctx.lock as well.
+ * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  In a FREE place that
+ *	an ARM has taken, @link.next leads to the next place of the ARM.
  * @node: @link.next of a timeout that ARM has put into the inbox
  * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_EXTRA.  The
  *	slot that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or
@@ -92,11 +91,20 @@ struct twheel_extra {
 	u32 flags;
 };
 
+/*
+ * Each place takes its bit in struct twheel_page.free as well; the other members of that take 32
+ * bytes.  84 for pages of 4 kB.
+ */
+#define PLACES_PER_PAGE \
+	((u32)((PAGE_SIZE - 32) * BITS_PER_BYTE / \
+	       (sizeof(struct twheel_timeout) * BITS_PER_BYTE + 1)))
+
 /**
  * struct twheel_page - a page of places
  * @extra: array for the places of this page; set once, under &twheel_places.mutex; NULL until a
  *	timeout of the page has a period or slack
- * @free: chain of the places that are FREE and that no ARM has taken; &twheel_places.lock
+ * @free: a bit for each place, set if the place is FREE, no ARM has taken it, and its generations
+ *	are not used up; &twheel_places.lock
  * @node: link in a list of struct twheel_places, while a place is free; &twheel_places.lock
  * @first_index: index of the first place; constant
  * @nr_used: places that are not in @free; &twheel_places.lock
@@ -104,15 +112,14 @@ struct twheel_extra {
  */
 struct twheel_page {
 	struct twheel_extra *extra;
-	struct twheel_timeout *free;
+	DECLARE_BITMAP(free, PLACES_PER_PAGE);
 	struct hlist_node node;
 	u32 first_index;
 	u32 nr_used;
-	struct twheel_timeout timeout[] __aligned(8);
+	struct twheel_timeout timeout[PLACES_PER_PAGE];
 };
 
-#define PLACES_PER_PAGE \
-	((u32)((PAGE_SIZE - sizeof(struct twheel_page)) / sizeof(struct twheel_timeout)))
+static_assert(sizeof(struct twheel_page) <= PAGE_SIZE);
 
 /* The caller of these holds the wheel's lock, or has taken the place for an ARM. */
 

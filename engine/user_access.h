@@ -12,7 +12,8 @@
  *
  * In between the kernel may access user memory, and may call no function.  Checks of RCU and of
  * memory are functions, and a compiler that is to save space may not inline ours.  In such builds
- * each access is opened by itself.
+ * each access is opened by itself.  An array element that is checked for its bounds is a call as
+ * well, so *(array + i) stands there in place of array[i].
  *
  * Under a lock no fault can be served: access_open_locked() makes accesses fail that would fault.
  * The caller then releases the lock, has the fault served, and tries the same element again.

@@ -144,7 +144,7 @@ static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 	for (key = 0; key < PLACES_PER_PAGE; key++)
 		t = arm_key(test, key);
 	for (round = 0; round < 2; round++) {
-		KUNIT_EXPECT_NULL(test, timeout_page(t)->free);
+		KUNIT_EXPECT_FALSE(test, page_has_free(timeout_page(t)));
 		cancel_key(tw, key - 1);
 		audit(test);
 		KUNIT_EXPECT_PTR_EQ(test, arm_key(test, key - 1), t);
@@ -175,8 +175,9 @@ static void a_place_that_is_taken_for_another_key_forgets_the_first(struct kunit
 static void a_key_whose_place_is_gone_takes_another(struct kunit *test)
 {
 	struct tw_ctx *tw = keyed_wheel(test);
-	struct twheel_timeout *t = arm_key(test, KEY), *other, *free;
+	struct twheel_timeout *t = arm_key(test, KEY), *other;
 	struct twheel_page *page = timeout_page(t);
+	DECLARE_BITMAP(free, PLACES_PER_PAGE);
 
 	t->word |= (u64)U32_MAX << GEN_SHIFT;
 	cancel_key(tw, KEY);
@@ -187,10 +188,10 @@ static void a_key_whose_place_is_gone_takes_another(struct kunit *test)
 	audit(test);
 	cancel_key(tw, KEY);
 	twheel_lock(tw);
-	free = page->free;
-	page->free = NULL;
+	bitmap_copy(free, page->free, PLACES_PER_PAGE);
+	bitmap_zero(page->free, PLACES_PER_PAGE);
 	KUNIT_EXPECT_EQ(test, twheel_place_take_again(tw, other), -ENOENT);
-	page->free = free;
+	bitmap_copy(page->free, free, PLACES_PER_PAGE);
 	twheel_unlock(tw);
 	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY), other);
 }
@@ -520,42 +521,21 @@ static void an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing(struct ku
 	expect_charged_for_all(test);
 }
 
-/* Another key takes the first free place of a page, and then the next one is taken again. */
-static void a_key_takes_its_place_again_that_has_come_to_be_the_first(struct kunit *test)
+/* Another key takes a place beside it: the first of its page that is free. */
+static void a_key_takes_its_place_again_beside_one_that_another_key_took(struct kunit *test)
 {
 	struct twheel_timeout *t[3];
-	struct twheel_link **first;
 	unsigned int i;
 
 	keyed_wheel(test);
 	for (i = 0; i < ARRAY_SIZE(t); i++)
 		t[i] = arm_key(test, KEY + i);
 	end_keys(test, KEYS_CANCELLED, ARRAY_SIZE(t));
-	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 3), t[2]);
-	first = (struct twheel_link **)&timeout_page(t[1])->free;
-	KUNIT_EXPECT_PTR_EQ(test, t[1]->link.pprev, first);
-	/* If not, correct that, so that the case ends. */
-	t[1]->link.pprev = first;
-	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 1), t[1]);
+	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 3), t[0]);
+	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 2), t[2]);
 	audit(test);
-	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY), t[0]);
-}
-
-/* A place whose generations are used up is in no chain, and writes to no other. */
-static void a_place_of_a_key_that_retires_leaves_all_others_alone(struct kunit *test)
-{
-	struct tw_ctx *tw = keyed_wheel(test);
-	struct twheel_timeout *t[3];
-	unsigned int i;
-
-	/* The last one is the first in their slot. */
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		t[i] = arm_key(test, KEY + i);
-	t[1]->word |= (u64)U32_MAX << GEN_SHIFT;
-	KUNIT_EXPECT_EQ(test, cancel_key(tw, KEY + 1), TWHEEL_WAS_PENDING);
-	KUNIT_EXPECT_PTR_EQ(test, t[0]->link.pprev, &t[2]->link.next);
-	/* If not, correct that, so that the case ends. */
-	t[0]->link.pprev = &t[2]->link.next;
+	KUNIT_EXPECT_PTR_EQ(test, arm_key(test, KEY + 1), t[1]);
+	KUNIT_EXPECT_TRUE(test, arm_key(test, KEY) != t[0]);
 	audit(test);
 }
 
@@ -625,8 +605,7 @@ static struct kunit_case keys_cases[] = {
 	KUNIT_CASE(an_arm_by_key_in_a_draining_wheel_takes_no_key),
 	KUNIT_CASE(rearm_and_query_find_a_timeout_by_its_key),
 	KUNIT_CASE(pages_of_nodes_come_and_go_with_pages_of_places),
-	KUNIT_CASE(a_key_takes_its_place_again_that_has_come_to_be_the_first),
-	KUNIT_CASE(a_place_of_a_key_that_retires_leaves_all_others_alone),
+	KUNIT_CASE(a_key_takes_its_place_again_beside_one_that_another_key_took),
 	KUNIT_CASE(a_page_of_nodes_stays_with_any_page_of_places),
 	KUNIT_CASE(an_arm_without_memory_for_one_key_finds_what_the_next_one_needs),
 	{}

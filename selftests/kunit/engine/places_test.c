@@ -333,7 +333,7 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	KUNIT_EXPECT_TRUE(test, page_pick(&tw->places, &page));
 	/* No key takes a place of it again. */
 	KUNIT_ASSERT_NOT_NULL(test, page);
-	KUNIT_EXPECT_NULL(test, page->free);
+	KUNIT_EXPECT_FALSE(test, page_has_free(page));
 	memory = virt_to_page(page);
 	get_page(memory);
 	rcu_read_lock();
