@@ -150,6 +150,16 @@ static inline struct twheel_timeout *timeout_find(struct tw_ctx *tw, u64 id, boo
 	return by_key ? twheel_key_find(tw, id) : timeout_by_id(&tw->places, id);
 }
 
+/* While a slot is worked on: prefetch the timeout three behind one, and the word of the next one. */
+static __always_inline void timeout_prefetch_ahead(struct tw_ctx *tw,
+						   const struct twheel_timeout *t, bool words)
+	__must_hold(&tw->lock)
+{
+	place_prefetch(link_timeout(twheel_link_ahead(&t->link)));
+	if (words && t->link.next != &tw->wheel.end)
+		prefetch(word_at(&tw->words, timeout_index(link_timeout(t->link.next))));
+}
+
 /* When a PENDING timeout with this deadline is due, by its slack; NEVER_NS if it never is. */
 static inline u64 timeout_due_by_ns(struct tw_ctx *tw, const struct twheel_timeout *t,
 				    u64 deadline_ns) __must_hold(&tw->lock)

@@ -5,8 +5,6 @@
  * The wheel is turned slot by slot to the last edge of a tick that has passed.  If a timeout that
  * comes up is due, it becomes an event; if it was moved to later, it goes to where it belongs.
  */
-#include <linux/prefetch.h>
-
 #include "engine.h"
 #include "trace.h"
 
@@ -78,8 +76,10 @@ static u64 lateness_note(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 static noinline void expire_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns, u64 by_ns)
 	__must_hold(&tw->lock)
 {
-	u64 due_ns = timeout_take_over(tw, t), until_ns = 0, late_ns;
+	u64 due_ns, until_ns = 0, late_ns;
 
+	timeout_prefetch_ahead(tw, t, words_are_there(&tw->words));
+	due_ns = timeout_take_over(tw, t);
 	twheel_link_del(&t->link);
 	if (due_ns == NEVER_NS) {
 		twheel_link_push(&tw->wheel.never, &t->link);
@@ -121,7 +121,7 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 		u64 deadline_ns = t->deadline_ns;
 
 		next = link->next;
-		prefetchw(next->next);
+		timeout_prefetch_ahead(tw, t, false);
 		if (unlikely(deadline_ns > by_ns)) {
 			/* G1 never early. */
 			if (deadline_ns < tw->clock.never_ns) {

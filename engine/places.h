@@ -86,7 +86,7 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
 static __always_inline void place_prefetch(const struct twheel_timeout *t)
 {
 	prefetchw(t);
-	prefetchw(&t->word);
+	prefetchw(&t->user_data);
 }
 
 static __always_inline u32 place_bit(const struct twheel_page *page, const struct twheel_timeout *t)

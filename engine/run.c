@@ -17,7 +17,6 @@
  * realtime tasks keep the kthread from the processor, the softirq goes on.  With PREEMPT_RT, only
  * the kthread works.
  */
-#include <linux/prefetch.h>
 #include <linux/sched/signal.h>
 
 #include "lock.h"
@@ -73,9 +72,10 @@ static bool slots_empty_ahead(struct tw_ctx *tw, unsigned int nr) __must_hold(&t
 
 		for (; nr && *slot != &w->end; nr--) {
 			struct twheel_timeout *t = link_timeout(*slot);
-			u64 due_ns = timeout_take_over(tw, t);
+			u64 due_ns;
 
-			prefetchw(t->link.next);
+			timeout_prefetch_ahead(tw, t, words_are_there(&tw->words));
+			due_ns = timeout_take_over(tw, t);
 			twheel_link_del(&t->link);
 			if (likely(due_ns != NEVER_NS))
 				twheel_wheel_move_down(w, i, &t->link, due_ns);

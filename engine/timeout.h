@@ -45,12 +45,13 @@
  * @link: in a slot of the wheel (PENDING), or in the list of events (UNREAD).  In a FREE place that
  *	an ARM has taken, @link.next leads to the next place of the ARM.
  * @node: @link.next of a timeout that ARM has put into the inbox
+ * @fired_ns: the clock when the timeout became UNREAD, or the tick of the latest period that was
+ *	counted since then; with FIRED_DRAINED.  Valid while UNREAD; it takes the place of
+ *	@link.hint.
  * @deadline_ns: as armed or re-armed, or as read in the refresh table; with DEADLINE_EXTRA.  The
  *	slot that has the timeout comes up by then.  While UNREAD: the deadline that has expired, or
  *	that had yet to expire when DRAIN came.
  * @user_data: as armed
- * @fired_ns: the clock when the timeout became UNREAD, or the tick of the latest period that was
- *	counted since then; with FIRED_DRAINED.  Valid while UNREAD.
  * @word: generation, state and index
  *
  * &tw_ctx.lock guards all members.  But a FREE place that an ARM has taken is the ARM's alone until
@@ -60,12 +61,19 @@ struct twheel_timeout {
 	union {
 		struct twheel_link link;
 		struct llist_node node;
+		struct {
+			struct twheel_link *next;
+			struct twheel_link **pprev;
+			u64 fired_ns;
+		};
 	};
+	u64 word;
 	u64 deadline_ns;
 	u64 user_data;
-	u64 fired_ns;
-	u64 word;
 };
+
+static_assert(offsetof(struct twheel_timeout, fired_ns) ==
+	      offsetof(struct twheel_timeout, link.hint));
 
 /* Flags of struct twheel_extra */
 #define EXTRA_FIXED_DELAY	BIT(0)

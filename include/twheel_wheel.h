@@ -20,12 +20,18 @@
  * struct twheel_link - the link of an entry, in an object of the caller's
  * @next: the entry behind it, or the end of its list, which is a link as well
  * @pprev: what leads to this link: the @next of the one before, or the head of the list
+ * @hint: of the entries two and three behind it when it was put into its slot, see
+ *	twheel_link_ahead().  While an entry is in no slot, its owner may use @hint for other things.
  *
  * A list ends in a link, so that an entry leaves it without a look at what follows.
  */
 struct twheel_link {
 	struct twheel_link *next;
 	struct twheel_link **pprev;
+	struct twheel_hint {
+		u32 two_behind;
+		u32 three_behind;
+	} hint;
 };
 
 /**
@@ -157,6 +163,30 @@ static __always_inline void twheel_slot_use(struct twheel_wheel *w, struct twhee
 		w->cascade_ns = min(w->cascade_ns, twheel_slot_ahead_ns(level, begin_ns));
 }
 
+/*
+ * An entry that comes up is likely to miss the cache, and so are those behind it, each of which is
+ * found by the one before.  With a hint, a caller that works on an entry can prefetch the one three
+ * behind.
+ *
+ * A hint has 32 bits of an address, which are right within 64 GB, and the entry may have left since:
+ * so it serves for nothing but to prefetch.
+ */
+#define HINT_SHIFT	4
+#define HINT_NEAR	(1UL << (32 + HINT_SHIFT))
+
+static __always_inline u32 hint_of(const struct twheel_link *link)
+{
+	return (unsigned long)link >> HINT_SHIFT;
+}
+
+/* The entry three behind another one, probably. */
+static __always_inline struct twheel_link *twheel_link_ahead(const struct twheel_link *link)
+{
+	unsigned long near = (unsigned long)link & -HINT_NEAR;
+
+	return (struct twheel_link *)(near | (unsigned long)link->hint.three_behind << HINT_SHIFT);
+}
+
 static __always_inline void twheel_level_insert(struct twheel_wheel *w,
 						struct twheel_level *level,
 						struct twheel_link *link, u64 key_ns)
@@ -167,10 +197,14 @@ static __always_inline void twheel_level_insert(struct twheel_wheel *w,
 	link->next = first;
 	link->pprev = slot;
 	*slot = link;
-	if (likely(first))
+	if (likely(first)) {
 		first->pprev = &link->next;
-	else
+		link->hint.two_behind = hint_of(first->next);
+		link->hint.three_behind = first->hint.two_behind;
+	} else {
+		link->hint = (struct twheel_hint){};
 		twheel_slot_use(w, level, slot);
+	}
 }
 
 /*

@@ -31,11 +31,17 @@
 #define GEN_ONE		(1ULL << 32)
 
 struct timeout {
-	struct twheel_link link;
+	union {
+		struct twheel_link link;
+		struct {
+			struct twheel_link *next;
+			struct twheel_link **pprev;
+			u64 fired_ns;
+		};
+	};
+	u64 word;
 	u64 deadline_ns;
 	u64 user_data;
-	u64 fired_ns;
-	u64 word;
 };
 
 struct page {
@@ -87,14 +93,21 @@ static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	nr_pending += nr;
 }
 
-/* Find the places of a call's batch, and fetch their lines together. */
+/* A place may lie in two lines of the cache. */
+static void place_prefetch(const struct timeout *t)
+{
+	__builtin_prefetch(t, 1);
+	__builtin_prefetch(&t->user_data, 1);
+}
+
+/* Find the places of a call's batch, and prefetch them together. */
 static void fetch(const uint32_t *who, struct timeout **t, u32 nr)
 {
 	u32 i;
 
 	for (i = 0; i < nr; i++) {
 		t[i] = timeout_at(who[i]);
-		__builtin_prefetch(t[i], 1);
+		place_prefetch(t[i]);
 	}
 }
 
@@ -113,6 +126,10 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 		step = min(nr, CALL);
 		fetch(who, t, step);
 		for (i = 0; i < step; i++) {
+			__builtin_prefetch(t[i]->link.next, 1);
+			__builtin_prefetch(t[i]->link.pprev, 1);
+		}
+		for (i = 0; i < step; i++) {
 			if (!(t[i]->word & STATE_PENDING))
 				continue;
 			twheel_link_del(&t[i]->link);
@@ -123,13 +140,15 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 
 static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 {
-	u32 i;
+	struct timeout *t[CALL];
+	u32 i, step;
 
-	for (i = 0; i < nr; i++) {
-		struct timeout *t = timeout_at(who[i]);
-
-		if (t->word & STATE_PENDING)
-			t->deadline_ns = clock_ns + due_ms[i] * NS_PER_MS;
+	for (; nr; who += step, due_ms += step, nr -= step) {
+		step = min(nr, CALL);
+		fetch(who, t, step);
+		for (i = 0; i < step; i++)
+			if (t[i]->word & STATE_PENDING)
+				t[i]->deadline_ns = clock_ns + due_ms[i] * NS_PER_MS;
 	}
 }
 
@@ -155,7 +174,7 @@ static void look_ahead(u32 nr)
 		for (; nr && *slot != &wheel.end; nr--) {
 			struct twheel_link *link = *slot;
 
-			__builtin_prefetch(link->next, 1);
+			place_prefetch(link_timeout(twheel_link_ahead(link)));
 			twheel_link_del(link);
 			twheel_wheel_move_down(&wheel, level, link,
 					       link_timeout(link)->deadline_ns);
@@ -172,7 +191,7 @@ static void pass(u64 now_ns)
 
 		if (link == &wheel.end)
 			continue;
-		__builtin_prefetch(link->next, 1);
+		place_prefetch(link_timeout(twheel_link_ahead(link)));
 		twheel_link_del(link);
 		if (t->deadline_ns > wheel.base_ns) {
 			twheel_wheel_put_back(&wheel, link, t->deadline_ns);
