@@ -121,6 +121,26 @@ cancel_elements(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	return i;
 }
 
+/* Prefetch what a batch is about to access. */
+static noinline void cancel_prefetch(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+				     unsigned int nr, bool by_key)
+{
+	const struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
+	unsigned int i;
+
+	rcu_read_lock();
+	if (by_key)
+		twheel_keys_prefetch(tw, place, &cancel->id, sizeof(*cancel), nr, false);
+	else
+		places_prefetch(tw, place, &cancel->id, sizeof(*cancel), nr, false);
+	for (i = 0; i < nr; i++)
+		prefetchw(timeout_page(place[i]));
+	for (i = 0; i < nr; i++)
+		if (likely(place[i]))
+			place_prefetch_beside(place[i]);
+	rcu_read_unlock();
+}
+
 /*
  * Cancel up to TWHEEL_BATCH timeouts.  Returns how many elements are done, or -EFAULT: the caller
  * has a fault of the first one served, and tries again.
@@ -135,6 +155,8 @@ int twheel_cancel_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 	nr = access_copy_in(cancel, sizeof(cancel[0]), user, call->stride, nr);
 	if (!nr)
 		return -EFAULT;
+	if (prefetch_pays(tw, nr, call->by_key))
+		cancel_prefetch(tw, cancel, nr, call->by_key);
 	twheel_lock(tw);
 	spin_lock(&tw->places.lock);
 	nr_before = tw->places.nr_taken;

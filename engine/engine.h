@@ -150,7 +150,34 @@ static inline struct twheel_timeout *timeout_find(struct tw_ctx *tw, u64 id, boo
 	return by_key ? twheel_key_find(tw, id) : timeout_by_id(&tw->places, id);
 }
 
-/* While a slot is worked on: prefetch the timeout three behind one, and the word of the next one. */
+/* Whether a batch of elements prefetches what it is about to access. */
+static __always_inline bool prefetch_pays(const struct tw_ctx *tw, unsigned int nr, bool by_key)
+{
+	return nr > 1 && unlikely(READ_ONCE(tw->places.pages.nr) >
+				  (by_key || words_are_there(&tw->words) ? PREFETCH_PAGES / 4 :
+									   PREFETCH_PAGES));
+}
+
+/*
+ * Find and prefetch the places of ids, which are @stride bytes apart, and their words if @words.
+ * As all that prefetches for a batch, this is done before the lock is taken: others need not wait
+ * for the memory.  The caller is in an RCU read section.
+ */
+static __always_inline void places_prefetch(struct tw_ctx *tw, const struct twheel_timeout **place,
+					    const u64 *id, size_t stride, unsigned int nr,
+					    bool words)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, id = (const void *)id + stride) {
+		place[i] = place_at(&tw->places, id_index(*id));
+		place_prefetch(place[i]);
+		if (words)
+			prefetchw(word_at(&tw->words, id_index(*id)));
+	}
+}
+
+/* While a slot is worked on: prefetch the timeout three behind, and the word of the next one. */
 static __always_inline void timeout_prefetch_ahead(struct tw_ctx *tw,
 						   const struct twheel_timeout *t, bool words)
 	__must_hold(&tw->lock)

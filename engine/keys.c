@@ -16,10 +16,12 @@
  */
 #include <linux/overflow.h>
 #include <linux/pgtable.h>
+#include <linux/prefetch.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 
 #include "engine.h"
+#include "twheel.h"
 
 /*
  * The hash table begins with buckets for this many keys, or for half of max_pending if that is
@@ -74,14 +76,23 @@ static int index_charge(struct tw_ctx *tw, size_t bytes) __must_hold(&tw->places
 	return 0;
 }
 
+static inline const struct twheel_key_page *key_page(const struct twheel_key *key)
+{
+	return (const void *)((unsigned long)key & PAGE_MASK);
+}
+
+static inline u32 key_index(const struct twheel_key *key)
+{
+	return key_page(key)->first_index + (key - key_page(key)->key);
+}
+
+/* The place of a node; NULL without the lock, if its page was removed. */
 static inline struct twheel_timeout *key_timeout(const struct twheel_key *key)
 {
-	const struct twheel_key_page *page =
-		(const void *)((unsigned long)key & PAGE_MASK);
-	u32 index = page->first_index + (key - page->key);
-	struct twheel_page *places = pages_get(page->places, index / PLACES_PER_PAGE);
+	u32 index = key_index(key);
+	struct twheel_page *places = pages_get(key_page(key)->places, index / PLACES_PER_PAGE);
 
-	return &places->timeout[index % PLACES_PER_PAGE];
+	return places ? &places->timeout[index % PLACES_PER_PAGE] : NULL;
 }
 
 /* Find the node of a place that the caller owns. */
@@ -220,6 +231,53 @@ struct twheel_timeout *twheel_key_find(struct tw_ctx *tw, u64 key) __must_hold(&
 	struct twheel_timeout *t = twheel_key_place(tw, key);
 
 	return t && timeout_is_live(t) ? t : NULL;
+}
+
+/* A node of a chain, prefetched with the header of its page; NULL at the end. */
+static const struct twheel_key *node_prefetch(const struct rhash_head *head)
+{
+	const struct twheel_key *node;
+
+	if (!head || rht_is_a_nulls(head))
+		return NULL;
+	node = container_of(head, struct twheel_key, node);
+	prefetch(node);
+	prefetch(key_page(node));
+	return node;
+}
+
+/*
+ * Find and prefetch the places of up to TWHEEL_BATCH keys, as places_prefetch(); NULL if there is
+ * none.  What leads to a place is read one after another, bucket, node and header of its page, and
+ * each of them is prefetched for all keys before it is read for the first.  The third node of a
+ * chain is rare, and left out.
+ */
+void twheel_keys_prefetch(struct tw_ctx *tw, const struct twheel_timeout **place, const u64 *key,
+			  size_t stride, unsigned int nr, bool words)
+{
+	struct rhash_lock_head __rcu *const *bucket[TWHEEL_BATCH] __uninitialized;
+	const struct twheel_key *node[TWHEEL_BATCH] __uninitialized;
+	struct rhashtable *index = &tw->keys.index;
+	const struct bucket_table *table = rht_dereference_rcu(index->tbl, index);
+	const u64 *k = key;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++, k = (const void *)k + stride) {
+		bucket[i] = rht_bucket(table, rht_key_hashfn(index, table, k, index_params));
+		prefetch(bucket[i]);
+	}
+	for (i = 0; i < nr; i++)
+		node[i] = bucket[i] ? node_prefetch(rht_ptr_rcu(bucket[i])) : NULL;
+	for (i = 0, k = key; i < nr; i++, k = (const void *)k + stride)
+		/* Without the lock: if the key changes meanwhile, the prefetch is in vain. */
+		if (node[i] && data_race(node[i]->key) != *k)
+			node[i] = node_prefetch(rcu_dereference(node[i]->node.next));
+	for (i = 0; i < nr; i++) {
+		place[i] = node[i] ? key_timeout(node[i]) : NULL;
+		place_prefetch(place[i]);
+		if (words && node[i])
+			prefetchw(word_at(&tw->words, key_index(node[i])));
+	}
 }
 
 static void key_remove(struct twheel_keys *keys, struct twheel_key *node)

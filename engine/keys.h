@@ -62,6 +62,8 @@ struct twheel_timeout *twheel_key_find(struct tw_ctx *tw, u64 key) __must_hold(&
 struct twheel_timeout *twheel_key_place(struct tw_ctx *tw, u64 key) __must_hold(&tw->lock);
 int twheel_key_take(struct tw_ctx *tw, struct twheel_timeout *t, u64 key) __must_hold(&tw->lock);
 void twheel_key_drop(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock);
+void twheel_keys_prefetch(struct tw_ctx *tw, const struct twheel_timeout **place, const u64 *key,
+			  size_t stride, unsigned int nr, bool words);
 void twheel_keys_free(struct twheel_keys *keys);
 
 #endif /* _TWHEEL_ENGINE_KEYS_H */

@@ -2,8 +2,9 @@
 /*
  * The places of timeouts
  *
- * Each page has a bitmap of its free places.  ARM prefers pages that are partly used, so that others
- * stay unused and go back to the kernel after a burst: a work item removes them after SHRINK_DELAY.
+ * Each page has a bitmap of its free places.  ARM prefers pages that are partly used, so that
+ * others stay unused and go back to the kernel after a burst: a work item removes them after
+ * SHRINK_DELAY.
  *
  * G4 nothing lost: a timeout never needs anything but its place, so for want of memory only ARM
  * fails (and REARM, if it asks for the first period or slack in a page).

@@ -94,12 +94,29 @@ static void timeout_status(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_
 				  status->deadline_ns - now_ns;
 }
 
+/* Prefetch what a batch is about to access. */
+static noinline void query_prefetch(struct tw_ctx *tw, const struct twheel_status *status,
+				    unsigned int nr, bool by_key)
+{
+	const struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
+	bool words = words_are_there(&tw->words);
+
+	rcu_read_lock();
+	if (by_key)
+		twheel_keys_prefetch(tw, place, &status->id, sizeof(*status), nr, words);
+	else
+		places_prefetch(tw, place, &status->id, sizeof(*status), nr, words);
+	rcu_read_unlock();
+}
+
 /* Fill in the status for each id or key in @status; if it names no timeout, result is -ENOENT. */
 void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int nr, bool by_key)
 {
 	u64 now_ns = clock_now(&tw->clock);
 	unsigned int i;
 
+	if (prefetch_pays(tw, nr, by_key))
+		query_prefetch(tw, status, nr, by_key);
 	twheel_lock(tw);
 	for (i = 0; i < nr; i++) {
 		struct twheel_timeout *t = timeout_find(tw, status[i].id, by_key);

@@ -85,6 +85,33 @@ typedef unsigned int (*rearm_elements_fn)(struct tw_ctx *tw, struct twheel_arm *
 					  struct twheel_arm __user *user, unsigned int nr,
 					  struct rearming *rearming);
 
+/* Prefetch what a batch is about to access: by the keys of an ARM, the ids or keys of a REARM. */
+static noinline void rearm_prefetch(struct tw_ctx *tw, const struct twheel_arm *arm,
+				    unsigned int nr, bool is_arm, bool by_key)
+{
+	const struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
+	bool words = words_are_there(&tw->words), keyed = is_arm || by_key;
+	unsigned int i;
+
+	rcu_read_lock();
+	if (keyed)
+		twheel_keys_prefetch(tw, place, is_arm ? &arm->user_data : &arm->id, sizeof(*arm),
+				     nr, words);
+	else
+		places_prefetch(tw, place, &arm->id, sizeof(*arm), nr, words);
+	for (i = 0; i < nr; i++)
+		if (is_arm && place[i])
+			prefetchw(timeout_page(place[i]));
+	for (i = 0; i < nr; i++) {
+		const struct twheel_timeout *t = place[i];
+
+		/* A guess, without the lock.  What moves to later stays in its list. */
+		if (likely(t) && (keyed || arm[i].expires_ns < data_race(t->deadline_ns)))
+			place_prefetch_beside(t);
+	}
+	rcu_read_unlock();
+}
+
 /* Do elements under the lock, by @elements: returns what that does, or -ESHUTDOWN. */
 static __always_inline int rearm_locked(struct tw_ctx *tw, struct twheel_arm *arm,
 					struct twheel_arm __user *user, unsigned int nr,
@@ -111,7 +138,7 @@ static __always_inline int rearm_locked(struct tw_ctx *tw, struct twheel_arm *ar
  * has a fault of the first one served and tries again; -ESHUTDOWN; or -EINTR by a fatal signal.
  */
 static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
-				       unsigned int nr, struct twheel_call *call,
+				       unsigned int nr, struct twheel_call *call, bool is_arm,
 				       rearm_elements_fn elements)
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
@@ -120,6 +147,8 @@ static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __us
 	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
 	if (unlikely(!nr))
 		return -EFAULT;
+	if (prefetch_pays(tw, nr, is_arm || call->by_key))
+		rearm_prefetch(tw, arm, nr, is_arm, call->by_key);
 	do {
 		struct rearming rearming = {
 			.call		= call,
@@ -357,7 +386,7 @@ static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
 {
-	return rearm_batch(tw, user, nr, call, rearm_elements);
+	return rearm_batch(tw, user, nr, call, false, rearm_elements);
 }
 
 /* Re-arm a timeout by its id or key; returns what rearm_single() does. */
@@ -517,7 +546,7 @@ static unsigned int upsert_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call)
 {
-	return rearm_batch(tw, user, nr, call, upsert_elements);
+	return rearm_batch(tw, user, nr, call, true, upsert_elements);
 }
 
 /* Arm a timeout in a keyed wheel; returns what rearm_single() does. */

@@ -7,6 +7,7 @@
 #include <linux/build_bug.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
+#include <linux/prefetch.h>
 
 #include "twheel_wheel.h"
 
@@ -62,8 +63,9 @@ struct twheel_timeout {
 		struct twheel_link link;
 		struct llist_node node;
 		struct {
-			struct twheel_link *next;
-			struct twheel_link **pprev;
+			/* private: that of @link */
+			void *next_and_pprev[2];
+			/* public: */
 			u64 fired_ns;
 		};
 	};
@@ -208,6 +210,22 @@ static __always_inline struct twheel_timeout *place_next(const struct twheel_tim
 static __always_inline u32 id_index(u64 id)
 {
 	return id;
+}
+
+/* Prefetch a place, which may lie in two lines of the cache.  Any address will do. */
+static __always_inline void place_prefetch(const struct twheel_timeout *t)
+{
+	prefetchw(t);
+	prefetchw(&t->user_data);
+}
+
+/* Prefetch what a timeout that leaves its list changes in its neighbours. */
+static __always_inline void place_prefetch_beside(const struct twheel_timeout *t)
+{
+	/* Without the lock: if it changes meanwhile, the prefetch is in vain. */
+	prefetchw(data_race(t->link.next));
+	/* So is this one. */
+	prefetchw(data_race(t->link.pprev));
 }
 
 /* The transitions.  G3 exactly one outcome: all of them under the wheel's lock. */

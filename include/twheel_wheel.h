@@ -21,7 +21,8 @@
  * @next: the entry behind it, or the end of its list, which is a link as well
  * @pprev: what leads to this link: the @next of the one before, or the head of the list
  * @hint: of the entries two and three behind it when it was put into its slot, see
- *	twheel_link_ahead().  While an entry is in no slot, its owner may use @hint for other things.
+ *	twheel_link_ahead().  While an entry is in no slot, its owner may use @hint for other
+ *	things.
  *
  * A list ends in a link, so that an entry leaves it without a look at what follows.
  */
@@ -168,8 +169,8 @@ static __always_inline void twheel_slot_use(struct twheel_wheel *w, struct twhee
  * found by the one before.  With a hint, a caller that works on an entry can prefetch the one three
  * behind.
  *
- * A hint has 32 bits of an address, which are right within 64 GB, and the entry may have left since:
- * so it serves for nothing but to prefetch.
+ * A hint has 32 bits of an address, which are right within 64 GB, and the entry may have left
+ * since: so it serves for nothing but to prefetch.
  */
 #define HINT_SHIFT	4
 #define HINT_NEAR	(1UL << (32 + HINT_SHIFT))
