@@ -23,7 +23,7 @@
 #
 # These have a row for each line and a column for each word: ? is what the column has before its @,
 # and an @N of the line has precedence. What is behind | goes in brackets, and %7.3 is the record of
-# another kernel.
+# another kernel, %native that of make bench-native.
 #
 # A cell whose figure the record lacks stays as it is.
 #
@@ -54,7 +54,7 @@ sub record
 		open(my $in, '<', $path) or die "$path: $!\n";
 		while (<$in>) {
 			my ($mode, $peer, $workload, $n, $metric, $value) = split /,|\n/;
-			$value{"$peer:$workload.$metric\@$n"} = $value if $mode eq 'instructions';
+			$value{"$peer:$workload.$metric\@$n"} = $value if $mode =~ /^(?:instructions|native)$/;
 		}
 		\%value;
 	};

@@ -27,4 +27,13 @@ void native_report(const char *row, unsigned int nr, unsigned int vector, unsign
 
 void __attribute__((noreturn)) native_fail(const char *why);
 
+/* process.c defines it as well, for a process without the kernel's timers. */
+void native_timers_init(void);
+
+/* The end of the program's data, by the linker. */
+extern char _end[];
+
+/* process.S: a paravirtual operation, which says that interrupts are on. */
+extern char native_flags[];
+
 #endif /* NATIVE_H */

@@ -36,7 +36,6 @@ void native_fail(const char *why)
 	exit(1);
 }
 
-void unimplemented(const char *name);
 void unimplemented(const char *name)
 {
 	fprintf(stderr, "native: the kernel's %s() is missing\n", name);
@@ -77,7 +76,6 @@ void *native_memory(unsigned long bytes)
 /* Freed blocks of 2^order pages. */
 static void *freed[16];
 
-void *get_free_pages_noprof(unsigned int flags, unsigned int order);
 void *get_free_pages_noprof(unsigned int flags, unsigned int order)
 {
 	void *pages = freed[order];
@@ -88,7 +86,6 @@ void *get_free_pages_noprof(unsigned int flags, unsigned int order)
 	return memset(pages, 0, PAGE << order);
 }
 
-void free_pages(unsigned long address, unsigned int order);
 void free_pages(unsigned long address, unsigned int order)
 {
 	if (!address)
@@ -106,26 +103,22 @@ static unsigned int order_of(size_t bytes)
 	return order;
 }
 
-void *get_zeroed_page_noprof(unsigned int flags);
 void *get_zeroed_page_noprof(unsigned int flags)
 {
 	return get_free_pages_noprof(flags, 0);
 }
 
-void *alloc_pages_exact_noprof(size_t bytes, unsigned int flags);
 void *alloc_pages_exact_noprof(size_t bytes, unsigned int flags)
 {
 	return get_free_pages_noprof(flags, order_of(bytes));
 }
 
-void free_pages_exact(void *pages, size_t bytes);
 void free_pages_exact(void *pages, size_t bytes)
 {
 	free_pages((unsigned long)pages, order_of(bytes));
 }
 
 /* Not given back: a workload has few of these. */
-void *__vmalloc_noprof(size_t bytes, unsigned int flags);
 void *__vmalloc_noprof(size_t bytes, unsigned int flags)
 {
 	void *area = mmap(NULL, (bytes + PAGE - 1) & -PAGE, PROT_READ | PROT_WRITE,
@@ -134,25 +127,21 @@ void *__vmalloc_noprof(size_t bytes, unsigned int flags)
 	return area == MAP_FAILED ? NULL : area;
 }
 
-void *vzalloc_noprof(size_t bytes);
 void *vzalloc_noprof(size_t bytes)
 {
 	return __vmalloc_noprof(bytes, 0);
 }
 
-void *__kmalloc_noprof(size_t bytes, unsigned int flags);
 void *__kmalloc_noprof(size_t bytes, unsigned int flags)
 {
 	return calloc(1, bytes);
 }
 
-void *__kmalloc_cache_noprof(void *cache, unsigned int flags, size_t bytes);
 void *__kmalloc_cache_noprof(void *cache, unsigned int flags, size_t bytes)
 {
 	return calloc(1, bytes);
 }
 
-void kfree(void *memory);
 void kfree(void *memory)
 {
 	free(memory);
@@ -162,86 +151,33 @@ char kmalloc_caches[65536];
 unsigned long _totalram_pages = 4UL << 20;
 unsigned long USER_PTR_MAX = 0x7ffffffff000;
 
-/* What does nothing here, or is always the same */
-
-#define NOTHING(name)			\
-	void name(void);		\
-	__attribute__((weak)) void name(void) { }
-#define ALWAYS(name, value)		\
-	unsigned long name(void);	\
-	__attribute__((weak)) unsigned long name(void) { return value; }
-
-NOTHING(kvfree)
-NOTHING(vfree)
-NOTHING(__free_pages)
-NOTHING(__rcu_read_lock)
-NOTHING(__rcu_read_unlock)
-NOTHING(synchronize_rcu)
-NOTHING(rcu_barrier)
-NOTHING(call_rcu)
-NOTHING(call_rcu_hurry)
-NOTHING(mutex_lock)
-NOTHING(mutex_unlock)
-NOTHING(__SCT__preempt_schedule)
-NOTHING(__SCT__preempt_schedule_notrace)
-NOTHING(__SCT__might_resched)
-NOTHING(__local_bh_enable_ip)
-NOTHING(hrtimer_init)
-NOTHING(hrtimer_start_range_ns)
-NOTHING(init_timer_key)
-NOTHING(delayed_work_timer_fn)
-NOTHING(kthread_flush_work)
-NOTHING(address_space_init_once)
-NOTHING(__put_user_ns)
-NOTHING(__check_object_size)
-NOTHING(__init_swait_queue_head)
-NOTHING(wake_up_nohz_cpu)
-NOTHING(cpus_read_lock)
-NOTHING(__fentry__)
-ALWAYS(is_vmalloc_addr, 0)
-ALWAYS(mutex_lock_interruptible, 0)
-ALWAYS(mutex_lock_killable, 0)
-ALWAYS(__wake_up, 0)
-ALWAYS(hrtimer_cancel, 0)
-ALWAYS(queue_delayed_work_on, 0)
-ALWAYS(mod_delayed_work_on, 0)
-ALWAYS(cancel_delayed_work_sync, 0)
-ALWAYS(cancel_work_sync, 0)
-ALWAYS(kthread_cancel_work_sync, 0)
-ALWAYS(from_kuid, 0)
-ALWAYS(from_kuid_munged, 0)
-ALWAYS(get_random_u32, 0x1234567)
-ALWAYS(get_nohz_timer_target, 0)
-ALWAYS(__list_add_valid_or_report, 1)
-ALWAYS(__list_del_entry_valid_or_report, 1)
-
-int __SCT__cond_resched(void);
 int __SCT__cond_resched(void)
 {
 	native_run_works();
 	return 0;
 }
 
-int __cond_resched(void);
 int __cond_resched(void)
 {
 	return __SCT__cond_resched();
 }
 
-void get_random_bytes(void *to, size_t bytes);
+unsigned int get_random_u32(void)
+{
+	return 0x1234567;
+}
+
 void get_random_bytes(void *to, size_t bytes)
 {
 	memset(to, 7, bytes);
 }
 
-void __mutex_init(void *mutex, const char *name, void *key);
 void __mutex_init(void *mutex, const char *name, void *key)
 {
 	memset(mutex, 0, 32);
 }
 
 /* An empty list of waiters, behind the lock. */
-void __init_waitqueue_head(void **queue, const char *name, void *key);
 void __init_waitqueue_head(void **queue, const char *name, void *key)
 {
 	queue[0] = NULL;
@@ -252,15 +188,12 @@ void __init_waitqueue_head(void **queue, const char *name, void *key)
 /* A processor's data: %gs leads to a copy of the program's */
 
 char pcpu_hot[128] __attribute__((aligned(64)));
-extern char const_pcpu_hot[128] __attribute__((alias("pcpu_hot")));
 uintptr_t this_cpu_off;
 unsigned long jiffies, page_offset_base, phys_base, vmemmap_base;
 unsigned long __per_cpu_offset[64], __cpu_possible_mask[128], __cpu_online_mask[128];
 unsigned int nr_cpu_ids = 1;
 int __num_online_cpus = 1;
 
-extern char _end[];
-void native_timers_init(void);
 __attribute__((weak)) void native_timers_init(void)
 {
 }
@@ -282,7 +215,10 @@ static void processor_init(void)
 
 /* Locks.  The count of preempt_disable() is 8 bytes behind the start of pcpu_hot. */
 
-#define PREEMPT_ADD(n)	asm volatile("addl %0, %%gs:pcpu_hot+8" : : "i" (n) : "memory", "cc")
+static inline void preempt_add(int nr)
+{
+	asm volatile("addl %0, %%gs:pcpu_hot+8" : : "ri" (nr) : "memory", "cc");
+}
 
 static inline bool try_lock(unsigned int *lock)
 {
@@ -292,57 +228,32 @@ static inline bool try_lock(unsigned int *lock)
 					   __ATOMIC_RELAXED);
 }
 
-void _raw_spin_lock(unsigned int *lock);
 void _raw_spin_lock(unsigned int *lock)
 {
-	PREEMPT_ADD(1);
+	preempt_add(1);
 	if (!try_lock(lock))
 		native_fail("a lock is taken twice");
 }
 
-int _raw_spin_trylock(unsigned int *lock);
 int _raw_spin_trylock(unsigned int *lock)
 {
 	_raw_spin_lock(lock);
 	return 1;
 }
 
-void _raw_spin_unlock(unsigned int *lock);
 void _raw_spin_unlock(unsigned int *lock)
 {
 	__atomic_store_n((unsigned char *)lock, 0, __ATOMIC_RELEASE);
-	PREEMPT_ADD(-1);
+	preempt_add(-1);
 }
 
-#define LOCK_AS(name, function)				\
-	void name(unsigned int *lock);			\
-	void name(unsigned int *lock) { function(lock); }
-
-LOCK_AS(_raw_spin_lock_bh, _raw_spin_lock)
-LOCK_AS(_raw_spin_unlock_bh, _raw_spin_unlock)
-LOCK_AS(_raw_spin_lock_irq, _raw_spin_lock)
-LOCK_AS(_raw_spin_unlock_irq, _raw_spin_unlock)
-LOCK_AS(_raw_spin_unlock_irqrestore, _raw_spin_unlock)
-
-unsigned long _raw_spin_lock_irqsave(unsigned int *lock);
 unsigned long _raw_spin_lock_irqsave(unsigned int *lock)
 {
 	_raw_spin_lock(lock);
 	return 0;
 }
 
-/* Paravirtual operations: interrupts are on. */
-asm(".globl native_flags\nnative_flags: movl $0x200, %eax\n ret\n");
-extern char native_flags[];
-void *pv_ops[128];
-
-static __attribute__((constructor)) void pv_ops_init(void)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(pv_ops) / sizeof(pv_ops[0]); i++)
-		pv_ops[i] = native_flags;
-}
+void *pv_ops[128] = { [0 ... 127] = native_flags };
 
 /* Time */
 
@@ -354,13 +265,11 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-uint64_t ktime_get(void);
 uint64_t ktime_get(void)
 {
 	return now_ns();
 }
 
-uint64_t ktime_get_with_offset(int offset);
 uint64_t ktime_get_with_offset(int offset)
 {
 	return now_ns();
@@ -368,7 +277,6 @@ uint64_t ktime_get_with_offset(int offset)
 
 /* Text.  A level of the kernel's log comes before it. */
 
-int VARIADIC _printk(const char *format, ...);
 int VARIADIC _printk(const char *format, ...)
 {
 	va_list args;
@@ -380,7 +288,6 @@ int VARIADIC _printk(const char *format, ...)
 }
 
 /* By --wrap=snprintf: the C library's wants an aligned stack. */
-int VARIADIC __wrap_snprintf(char *to, size_t bytes, const char *format, ...);
 int VARIADIC __wrap_snprintf(char *to, size_t bytes, const char *format, ...)
 {
 	va_list args;
@@ -392,19 +299,16 @@ int VARIADIC __wrap_snprintf(char *to, size_t bytes, const char *format, ...)
 	return written;
 }
 
-void __warn_printk(const char *format, ...);
 void __warn_printk(const char *format, ...)
 {
 	native_fail(format);
 }
 
-void __stack_chk_fail(void);
 void __stack_chk_fail(void)
 {
 	native_fail("the stack is overwritten");
 }
 
-void refcount_warn_saturate(void *refcount, int type);
 void refcount_warn_saturate(void *refcount, int type)
 {
 	native_fail("a count of references is wrong");
@@ -412,31 +316,14 @@ void refcount_warn_saturate(void *refcount, int type)
 
 /* Copies from and to the user's memory, which is this process's */
 
-#define COPY(name)								\
-	unsigned long name(void *to, const void *from, unsigned long bytes);	\
-	unsigned long name(void *to, const void *from, unsigned long bytes)	\
-	{									\
-		asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (bytes)	\
-			     : : "memory");					\
-		return 0;							\
-	}
-
-COPY(_copy_from_user)
-COPY(_copy_to_user)
-asm(".globl rep_movs_alternative\nrep_movs_alternative: rep movsb\n ret\n"
-    ".globl rep_stos_alternative\nrep_stos_alternative: rep stosb\n ret\n");
-
-/* The value is in rdx or rax, the pointer in rax or rcx, the error in eax or ecx. */
-asm(".globl __get_user_1\n__get_user_1: movzbl (%rax), %edx\n xorl %eax, %eax\n ret\n"
-    ".globl __put_user_1\n__put_user_1: movb %al, (%rcx)\n xorl %ecx, %ecx\n ret\n"
-    ".globl __get_user_4\n__get_user_4: movl (%rax), %edx\n xorl %eax, %eax\n ret\n"
-    ".globl __get_user_8\n__get_user_8: movq (%rax), %rdx\n xorl %eax, %eax\n ret\n"
-    ".globl __put_user_4\n__put_user_4: movl %eax, (%rcx)\n xorl %ecx, %ecx\n ret\n"
-    ".globl __put_user_8\n__put_user_8: movq %rax, (%rcx)\n xorl %ecx, %ecx\n ret\n");
+unsigned long _copy_from_user(void *to, const void *from, unsigned long bytes)
+{
+	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (bytes) : : "memory");
+	return 0;
+}
 
 /* The kernel's library */
 
-unsigned long _find_next_bit(const unsigned long *map, unsigned long nr, unsigned long from);
 unsigned long _find_next_bit(const unsigned long *map, unsigned long nr, unsigned long from)
 {
 	for (; from < nr; from++) {
@@ -449,14 +336,12 @@ unsigned long _find_next_bit(const unsigned long *map, unsigned long nr, unsigne
 	return nr;
 }
 
-void __bitmap_set(unsigned long *map, unsigned int start, int nr);
 void __bitmap_set(unsigned long *map, unsigned int start, int nr)
 {
 	for (; nr > 0; nr--, start++)
 		map[start / 64] |= 1UL << start % 64;
 }
 
-void *memchr_inv(const void *from, int byte, size_t bytes);
 void *memchr_inv(const void *from, int byte, size_t bytes)
 {
 	const unsigned char *at;

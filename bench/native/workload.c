@@ -23,14 +23,14 @@
 #define HOUR_NS		(3600 * SECOND_NS)
 
 /* At most this many timeouts are accessed in a row, and this many samples kept of it. */
-#define ACCESSED_MAX	(1U << 20)
-#define SAMPLES_MAX	(1U << 16)
+#define ACCESSED_MAX	1000000U
+#define SAMPLES_MAX	100000U
 
 /* A workload for few timeouts is repeated, until it has armed this many. */
 #define ARMED_MIN	200000U
 
 struct row {
-	const char *name;
+	const char *name;	/* who, and what */
 	u32 nr;
 	u32 *cycles;
 };
@@ -248,7 +248,7 @@ static void read_events(const char *name, u32 nr, u32 vector)
  * Advance the clock, in steps in which about as many expire as a vector has, and read each time;
  * after @nr have expired, all at once, and read those.
  */
-static void expire(u32 pending, u32 nr, u32 vector, bool keyed)
+static void expire_some(u32 pending, u32 nr, u32 vector, bool keyed)
 {
 	u64 now_ns = 0, step_ns = max_t(u64, HOUR_NS / pending * vector, NSEC_PER_MSEC);
 	u32 got, size, seen = 0;
@@ -264,12 +264,13 @@ static void expire(u32 pending, u32 nr, u32 vector, bool keyed)
 		got = twheel_nr_events(opened.tw, &size);
 		if (!got)
 			continue;
-		sample(keyed ? "keyed expire" : "expire", div64_u64(cycles * vector, got));
-		read_events(keyed ? "keyed read" : "read", got, vector);
+		sample(keyed ? "twheel-keyed,expire" : "twheel,expire",
+		       div64_u64(cycles * vector, got));
+		read_events(keyed ? "twheel-keyed,read" : "twheel,read", got, vector);
 		seen += got;
 	}
 	twheel_clock_advance(opened.tw, 10 * HOUR_NS);
-	read_events(keyed ? "keyed read late" : "read late",
+	read_events(keyed ? "twheel-keyed,read-late" : "twheel,read-late",
 		    min(twheel_nr_events(opened.tw, &size), ACCESSED_MAX), vector);
 }
 
@@ -279,17 +280,17 @@ static void wheel(u32 nr, u32 vector)
 
 	wheel_open(nr, 0);
 	shuffle(all);
-	arm("arm", all, vector, false);
+	arm("twheel,arm", all, vector, false);
 	shuffle(all);
-	query("query", accessed, vector, false);
+	query("twheel,query", accessed, vector, false);
 	shuffle(all);
-	move("later", accessed, vector, false, false);
+	move("twheel,later", accessed, vector, false, false);
 	shuffle(all);
-	move("earlier", accessed, vector, true, false);
+	move("twheel,earlier", accessed, vector, true, false);
 	shuffle(all);
-	cancel("cancel", accessed / 2, vector, false);
-	arm("arm again", accessed / 2, vector, false);
-	expire(nr, accessed / 2, vector, false);
+	cancel("twheel,cancel", accessed / 2, vector, false);
+	arm("twheel,arm-again", accessed / 2, vector, false);
+	expire_some(nr, accessed / 2, vector, false);
 	twheel_put(opened.tw);
 }
 
@@ -299,17 +300,17 @@ static void wheel_keyed(u32 nr, u32 vector)
 
 	wheel_open(nr, TWHEEL_SETUP_KEYED);
 	shuffle(all);
-	arm("keyed arm", all, vector, true);
+	arm("twheel-keyed,arm", all, vector, true);
 	shuffle(all);
-	query("keyed query", accessed, vector, true);
+	query("twheel-keyed,query", accessed, vector, true);
 	shuffle(all);
-	move("keyed later", accessed, vector, false, true);
+	move("twheel-keyed,later", accessed, vector, false, true);
 	shuffle(all);
-	move("keyed earlier", accessed, vector, true, true);
+	move("twheel-keyed,earlier", accessed, vector, true, true);
 	shuffle(all);
-	cancel("keyed cancel", accessed / 2, vector, true);
-	arm("keyed arm again", accessed / 2, vector, true);
-	expire(nr, accessed / 2, vector, true);
+	cancel("twheel-keyed,cancel", accessed / 2, vector, true);
+	arm("twheel-keyed,arm-again", accessed / 2, vector, true);
+	expire_some(nr, accessed / 2, vector, true);
 	twheel_put(opened.tw);
 }
 
@@ -322,13 +323,13 @@ static void wheel_mapped(u32 nr, u32 vector)
 	if (twheel_map_words(opened.tw))
 		native_fail("no refresh table");
 	shuffle(all);
-	arm("mapped arm", all, vector, false);
+	arm("twheel-mapped,arm", all, vector, false);
 	shuffle(all);
-	query("mapped query", accessed, vector, false);
+	query("twheel-mapped,query", accessed, vector, false);
 	shuffle(all);
-	move("mapped later", accessed, vector, false, false);
+	move("twheel-mapped,later", accessed, vector, false, false);
 	shuffle(all);
-	move("mapped earlier", accessed, vector, true, false);
+	move("twheel-mapped,earlier", accessed, vector, true, false);
 	while (twheel_nr_events(opened.tw, &size) < accessed / 2) {
 		u64 begin = cycles_now(), now_ns = opened.tw->clock.virtual_now_ns;
 		u32 before = twheel_nr_events(opened.tw, &size), got;
@@ -337,7 +338,8 @@ static void wheel_mapped(u32 nr, u32 vector)
 				     now_ns + max_t(u64, HOUR_NS / nr * vector, NSEC_PER_MSEC));
 		got = twheel_nr_events(opened.tw, &size) - before;
 		if (got)
-			sample("mapped expire", div64_u64((cycles_now() - begin) * vector, got));
+			sample("twheel-mapped,expire",
+			       div64_u64((cycles_now() - begin) * vector, got));
 	}
 	twheel_put(opened.tw);
 }
@@ -424,12 +426,12 @@ static __always_inline void timers_all(const char *const name[5], u32 nr, u32 ve
 }
 
 static const char *const timer_rows[] = {
-	"timer_list arm", "timer_list later", "timer_list earlier", "timer_list cancel",
-	"timer_list arm again",
+	"timer_list,arm", "timer_list,later", "timer_list,earlier", "timer_list,cancel",
+	"timer_list,arm-again",
 };
 
 static const char *const hrtimer_rows[] = {
-	"hrtimer arm", "hrtimer later", "hrtimer earlier", "hrtimer cancel", "hrtimer arm again",
+	"hrtimer,arm", "hrtimer,later", "hrtimer,earlier", "hrtimer,cancel", "hrtimer,arm-again",
 };
 
 bool native_run(const char *workload, unsigned int nr, unsigned int vector)

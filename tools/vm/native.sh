@@ -8,6 +8,7 @@
 # SIZES='1000 1000000'   how many timeouts pend; VECTORS='256' elements a call
 # BASE=commit            the module of this commit as well, in turn with this one
 # ROUNDS=3               each row is the least of the medians of so many rounds
+# RECORD=1               the rows of vectors of 256 become the record, bench/recorded-native.csv
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -20,15 +21,39 @@ rounds=${ROUNDS:-3}
 native=$build/native
 rows=$run/native.csv
 
-# The linker's list of what is missing becomes stubs: data, or functions that print their names.
+# Functions of the kernel that do nothing here, and return 0.
+nothing=(
+	kvfree vfree __free_pages is_vmalloc_addr
+	__rcu_read_lock __rcu_read_unlock synchronize_rcu rcu_barrier call_rcu call_rcu_hurry
+	mutex_lock mutex_unlock mutex_lock_interruptible mutex_lock_killable
+	__SCT__preempt_schedule __SCT__preempt_schedule_notrace __SCT__might_resched
+	__local_bh_enable_ip cpus_read_lock __fentry__
+	delayed_work_timer_fn queue_delayed_work_on mod_delayed_work_on
+	cancel_delayed_work_sync cancel_work_sync kthread_cancel_work_sync kthread_flush_work
+	__init_swait_queue_head __wake_up wake_up_nohz_cpu get_nohz_timer_target
+	address_space_init_once from_kuid from_kuid_munged __put_user_ns __check_object_size
+)
+
+# Of the same kind as another function, or the same data.
+aliases=(
+	const_pcpu_hot=pcpu_hot _copy_to_user=_copy_from_user
+	_raw_spin_lock_bh=_raw_spin_lock _raw_spin_lock_irq=_raw_spin_lock
+	_raw_spin_unlock_bh=_raw_spin_unlock _raw_spin_unlock_irq=_raw_spin_unlock
+	_raw_spin_unlock_irqrestore=_raw_spin_unlock
+)
+
+# The linker's list of what is missing becomes stubs: data, what does nothing, or functions that
+# print their names.
 link_native()
 {
 	local dir=$1 name objects
-	local flags=(-no-pie -static -z noexecstack -Wl,--wrap=snprintf)
+	local flags=(-no-pie -static -z noexecstack "${aliases[@]/#/-Wl,--defsym=}"
+		'-Wl,--wrap=snprintf')
 
 	gcc -O2 -mstackrealign -mincoming-stack-boundary=3 -fno-builtin -Wall -Wextra -Wno-unused-parameter \
 		-Wno-builtin-declaration-mismatch -c "$top/bench/native/process.c" -o "$dir/process.o"
-	objects=("$dir/process.o" "$dir/twheel.o")
+	gcc -c "$top/bench/native/process.S" -o "$dir/registers.o"
+	objects=("$dir/process.o" "$dir/registers.o" "$dir/twheel.o")
 	! gcc "${flags[@]}" -o "$dir/native" "${objects[@]}" 2>"$dir/missing.log" || return 0
 	sed -n "s/.*undefined reference to \`\(.*\)'/\1/p" "$dir/missing.log" | sort -u |
 		while read -r name; do
@@ -36,7 +61,14 @@ link_native()
 			*_ops | *_key | *_wq | *_mask | __this_module | tick_nohz_*)
 				echo ".data; .balign 64; .globl $name; $name: .fill 512"
 				;;
+			__list_*_valid_or_report)
+				echo ".text; .globl $name; $name: mov \$1, %eax; ret"
+				;;
 			*)
+				if [[ " ${nothing[*]} " = *" $name "* ]]; then
+					echo ".text; .globl $name; $name: xor %eax, %eax; ret"
+					continue
+				fi
 				echo ".text; .globl $name; $name: lea 1f(%rip), %rdi"
 				echo "jmp unimplemented; 1: .asciz \"$name\""
 				;;
@@ -129,29 +161,47 @@ for size in "${sizes[@]}"; do
 		done
 	done
 done
-awk -F, '
-function least(variant, key) { return ns[variant, key] }
+# least FILE: of the rounds, one line for each row: WHO,WHAT,PENDING,A CALL,NS OF THIS[,NS OF BASE]
+least()
 {
-	key = $2 "," $3 "," $4
-	if (!(key in seen)) {
-		seen[key] = 1
-		keys[++nr] = key
+	awk -F, '
+	{
+		key = $2 "," $3 "," $4 "," $5
+		if (!(key in seen)) {
+			seen[key] = 1
+			keys[++nr] = key
+		}
+		if (!(($1, key) in ns) || $6 < ns[$1, key])
+			ns[$1, key] = $6
 	}
-	if (!(($1, key) in ns) || $5 < ns[$1, key])
-		ns[$1, key] = $5
-	has_base += $1 == "base"
+	END {
+		for (i = 1; i <= nr; i++)
+			print keys[i] "," ns["this", keys[i]] \
+				(("base", keys[i]) in ns ? "," ns["base", keys[i]] : "")
+	}' "$1"
 }
-END {
-	printf "%-24s %10s %6s %10s", "ns each", "pending", "a call", has_base ? "base" : "this"
-	print has_base ? "       this  ratio" : ""
-	for (i = 1; i <= nr; i++) {
-		split(keys[i], k, ",")
-		printf "%-24s %10d %6d", k[1], k[2], k[3]
-		if (has_base)
-			printf " %10.1f %10.1f  %.2f\n", ns["base", keys[i]], ns["this", keys[i]],
-				ns["this", keys[i]] / ns["base", keys[i]]
-		else
-			printf " %10.1f\n", ns["this", keys[i]]
-	}
-}' "$rows"
+
+least "$rows" | awk -F, '
+NR == 1 {
+	printf "%-24s %10s %6s %10s", "ns each", "pending", "a call", NF > 5 ? "base" : "this"
+	print NF > 5 ? "       this  ratio" : ""
+}
+{
+	printf "%-24s %10d %6d", $1 " " $2, $3, $4
+	if (NF > 5)
+		printf " %10.1f %10.1f  %.2f\n", $6, $5, $5 / $6
+	else
+		printf " %10.1f\n", $5
+}'
 say "all figures are in ${rows#"$top/"}"
+if [ -n "${RECORD:-}" ]; then
+	{
+		echo "# processor: $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)"
+		echo "# kernel: $(cat "$cache/kernels/6.12/release")"
+		echo "# compiler: $(gcc --version | head -n 1)"
+		echo "# date: $(date -u +%F)"
+		echo mode,peer,workload,n,metric,value
+		least "$rows" | awk -F, '$4 == 256 { print "native," $1 "," $2 "," $3 ",cost," $5 }'
+	} >"$top/bench/recorded-native.csv"
+	say "the figures are in the record, bench/recorded-native.csv"
+fi
