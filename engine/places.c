@@ -11,6 +11,7 @@
  */
 #include <linux/jiffies.h>
 
+#include "engine.h"
 #include "lock.h"
 
 /* Delay until unused pages are given back, jiffies. */
