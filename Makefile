@@ -121,7 +121,7 @@ test-packages:
 
 # The tree form of the module, written into the source of a kernel.
 upstream:
-	@$(bash) tools/upstream.sh "$$KSRC"
+	@$(bash) tools/upstream.sh "$$KSRC" "$$SERIES"
 
 test-upstream:
 	@$(bash) tools/vm/upstream.sh
@@ -222,7 +222,7 @@ help:
 	@echo '  make test-arm64     on an emulated arm64 machine, with Debian'"'"'s kernel for it'
 	@echo '  make test-bare      make demo and make test in a bare Debian 12 and a bare Debian 13'
 	@echo '  make test-packages  Debian packages: made, installed, upgraded, purged in bare systems'
-	@echo '  make upstream       writes the form for the kernel tree into that in KSRC=...'
+	@echo '  make upstream       writes the form for the kernel tree into that in KSRC=..., or patches into SERIES=...'
 	@echo '  make test-upstream  the same into the sources of 6.12 and 7.3, builds and tests it there'
 	@echo '  make fuzz           ten million random calls on the debug kernel'
 	@echo '  make model          a proof of the state machine, by spin'

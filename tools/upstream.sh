@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# upstream.sh KSRC: writes the tree form of the module, and of its documents and tests, into the
-# source tree of a kernel: make upstream. A file that is in place already is not touched, so that a
-# second run changes nothing. Documentation/upstream.rst says what the form is.
+# upstream.sh KSRC [FOLDER]: writes the tree form of the module, and of its documents and tests, into
+# the source tree of a kernel: make upstream. A file that is in place already is not touched, so that
+# a second run changes nothing. With FOLDER, leaves the tree alone, and writes patches for it there:
+# the first six, and one for the rest. Documentation/upstream.rst says what the form is.
 
 set -euo pipefail
 unset CDPATH MAKEFLAGS MFLAGS MAKELEVEL
@@ -16,12 +17,14 @@ die()
 }
 
 ksrc=${1:-}
+series=${2:+$(mkdir -p -- "$2" && cd -- "$2" && pwd)}
 for file in MAINTAINERS drivers/misc/Kconfig scripts/unifdef.c; do
 	[ -f "$ksrc/$file" ] || die "KSRC=\"$ksrc\" is no source tree of a kernel: it lacks $file"
 done
 ksrc=$(cd -- "$ksrc" && pwd)
 cd -- "$(dirname -- "$0")/.."
-here=tools/upstream
+top=$PWD
+here=$top/tools/upstream
 driver=drivers/misc/twheel
 tests=tools/testing/selftests/twheel
 work=$(mktemp -d)
@@ -40,10 +43,12 @@ write()
 	cat >"$new/$1"
 }
 
-# edit FILE AWK-PROGRAM: a file that the tree has.
+# edit FILE PATCH AWK-PROGRAM: a file that the tree has. The program takes out what is there of this
+# module, and from PATCH of the series on it adds what belongs there.
 edit()
 {
-	awk -v contact="$contact" -v magic="$magic" "$2" "$ksrc/$1" | write "$1"
+	awk -v contact="$contact" -v magic="$magic" -v add=$((patch >= $2)) -v new="$new" "$3" "$ksrc/$1" |
+		write "$1"
 }
 
 # The compat header without what this tree has. Kbuild says what that is.
@@ -51,7 +56,7 @@ shims()
 {
 	local flags
 
-	flags=$(make -s -f $here/flags.mk src=. abs_srctree="$ksrc")
+	flags=$(make -s -f "$here/flags.mk" src=. abs_srctree="$ksrc")
 	cc -w -o "$work/unifdef" "$ksrc/scripts/unifdef.c"
 	# unifdef exits with 1 if it has changed something.
 	# shellcheck disable=SC2046 # several words
@@ -60,21 +65,54 @@ shims()
 		include/twheel_compat.h >"$work/shims" || [ $? = 1 ]
 }
 
+# In the folder of the sources: those here, or as they are after a patch.
 module()
 {
 	local file
 
 	for file in twheel_*.c engine/*.[ch] include/*.h; do
+		[ -e "$file" ] || continue
 		case $file in
 		*/syncpoint.h | */twheel_compat.h) ;;
-		*) perl $here/form.pl "$work/shims" <"$file" | write "$driver/${file#include/}" ;;
+		*) perl "$here/form.pl" "$work/shims" <"$file" | write "$driver/${file#include/}" ;;
 		esac
 	done
-	write include/uapi/linux/twheel.h <uapi/linux/twheel.h
-	write $driver/Kconfig <$here/Kconfig
-	grep '^twheel-y ' Kbuild >"$work/objects"
-	sed -e "/^@OBJECTS@$/{r $work/objects
-		d}" $here/Makefile.driver | write $driver/Makefile
+	[ ! -e uapi ] || write include/uapi/linux/twheel.h <uapi/linux/twheel.h
+	if [ "$patch" -ge 4 ]; then
+		write $driver/Kconfig <"$here/Kconfig"
+		objects >"$work/objects"
+		sed -e "/^@OBJECTS@$/{r $work/objects
+			d}" "$here/Makefile.driver" | without_traces | write $driver/Makefile
+	else
+		awk '/^config / { skip = $2 == "TWHEEL" } !skip' "$here/Kconfig" |
+			sed 's/ && (TWHEEL=n || m)//; /^\t  They compile the driver/d; s/^\t  kernel only if .*  For/\t  For/' |
+			write $driver/Kconfig
+		sed '/^obj-.*twheel\.o$/,/^$/d; /^ccflags-y/,$d' "$here/Makefile.driver" |
+			sed '$!b; /^$/d' | write $driver/Makefile
+	fi
+}
+
+# Those of Kbuild whose sources are there.
+objects()
+{
+	local first word rest
+
+	grep '^twheel-y ' "$top/Kbuild" | while read -r first word rest; do
+		printf '%s %s' "$first" "$word"
+		for word in $rest; do
+			[ ! -e "${word%.o}.c" ] || printf ' %s' "$word"
+		done
+		echo
+	done | grep '\.o'
+}
+
+without_traces()
+{
+	if [ -e engine/trace.h ]; then
+		cat
+	else
+		sed '/tracepoints/d; /^CFLAGS_twheel_main/d'
+	fi
 }
 
 # The engine is compiled into them, and the wheel: tests are one folder deeper than that.
@@ -83,7 +121,8 @@ kunit()
 	local file
 
 	for file in selftests/kunit/*.[ch] selftests/kunit/engine/*.[ch]; do
-		perl $here/form.pl "$work/shims" <"$file" |
+		[ -e "$file" ] || continue
+		perl "$here/form.pl" "$work/shims" <"$file" |
 			sed 's|^#include "\.\./\.\./|#include "../|
 				/^\/\* How many cases the sources have/,$d' |
 			sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' |
@@ -91,7 +130,11 @@ kunit()
 	done
 	printf '// SPDX-License-Identifier: GPL-2.0\n#include "../twheel_wheel.c"\n' |
 		write $driver/tests/wheel.c
-	write $driver/tests/Makefile <$here/Makefile.kunit
+	if [ -e selftests/kunit/twheel_engine_test.c ]; then
+		cat "$here/Makefile.kunit"
+	else
+		sed 's/ twheel_engine_test\.o//; /^CFLAGS_twheel_engine/d' "$here/Makefile.kunit"
+	fi | write $driver/tests/Makefile
 	printf 'CONFIG_KUNIT=y\nCONFIG_TWHEEL_KUNIT_TEST=y\n' | write $driver/.kunitconfig
 }
 
@@ -100,17 +143,18 @@ selftests()
 	local file programs=()
 
 	for file in selftests/twheel_*.h selftests/{device,clocks,stress}/*.[ch]; do
+		[ -e "$file" ] || continue
 		case $file in
 		*_module.[ch]) continue ;;
 		*.c) programs+=("$(basename "$file" .c)") ;;
 		esac
 		write "$tests/${file##*/}" <"$file"
 	done
-	write $tests/twheel/device.h <lib/twheel/device.h
-	write $tests/config <$here/config
+	[ ! -e lib/twheel/device.h ] || write $tests/twheel/device.h <lib/twheel/device.h
+	write $tests/config <"$here/config"
 	echo timeout=1200 | write $tests/settings
 	printf '%s\n' "${programs[@]}" | write $tests/.gitignore
-	sed "s/@PROGRAMS@/$(printf ' \\\\\\n\\t%s' "${programs[@]}")/" $here/Makefile.selftests |
+	sed "s/@PROGRAMS@/$(printf ' \\\\\\n\\t%s' "${programs[@]}")/" "$here/Makefile.selftests" |
 		write $tests/Makefile
 }
 
@@ -118,56 +162,112 @@ selftests()
 # shellcheck disable=SC2016 # awk has variables of its own
 lists()
 {
-	edit drivers/misc/Kconfig '
+	edit drivers/misc/Kconfig 1 '
 		/"drivers\/misc\/twheel\/Kconfig"/ { next }
-		/^endmenu/ { print "source \"drivers/misc/twheel/Kconfig\"" }
+		/^endmenu/ && add { print "source \"drivers/misc/twheel/Kconfig\"" }
 		{ print }'
-	edit drivers/misc/Makefile '
+	edit drivers/misc/Makefile 1 '
 		/\+= twheel\/$/ { next }
 		{ print }
-		END { print "obj-y\t\t\t\t+= twheel/" }'
-	edit tools/testing/selftests/Makefile '
+		END { if (add) print "obj-y\t\t\t\t+= twheel/" }'
+	edit tools/testing/selftests/Makefile 5 '
 		/^TARGETS \+= twheel$/ { next }
 		{ print }
-		/^TARGETS \+= tty$/ { print "TARGETS += twheel" }'
-	edit Documentation/userspace-api/index.rst '
+		/^TARGETS \+= tty$/ && add { print "TARGETS += twheel" }'
+	edit Documentation/userspace-api/index.rst 6 '
 		/^   twheel$/ { next }
-		/^   vduse$/ && !done++ { print "   twheel" }
+		/^   vduse$/ && add && !done++ { print "   twheel" }
 		{ print }'
-	edit Documentation/userspace-api/ioctl/ioctl-number.rst '
+	edit Documentation/userspace-api/ioctl/ioctl-number.rst 3 '
 		/^0x.*linux\/twheel\.h/ { next }
-		/^0x/ && substr($0, 1, 4) > magic && !done++ { print magic "  00-1F  linux/twheel.h" }
+		/^0x/ && substr($0, 1, 4) > magic && add && !done++ { print magic "  00-1F  linux/twheel.h" }
 		{ print }'
 	# Entries are paragraphs, in the order of their first lines.
-	edit MAINTAINERS '
+	edit MAINTAINERS 1 '
+		function f(name) {
+			if (!system("test -e " new "/" name))
+				print "F:\t" name
+		}
 		/^TWHEEL TIMEOUT DEVICE$/ { skip = 1 }
 		/^$/ { blank = 1; if (skip) { skip = 0; next } print; next }
 		skip { next }
 		/^3C59X / { begun = 1 }
-		blank && begun && !done && toupper($0) > "TWHEEL TIMEOUT DEVICE" {
+		add && blank && begun && !done && toupper($0) > "TWHEEL TIMEOUT DEVICE" {
 			done = 1
 			print "TWHEEL TIMEOUT DEVICE"
 			print "M:\t" contact
 			print "L:\tlinux-kernel@vger.kernel.org"
 			print "S:\tMaintained"
-			print "F:\tDocumentation/ABI/testing/sysfs-class-misc-twheel"
-			print "F:\tDocumentation/userspace-api/twheel.rst"
-			print "F:\tdrivers/misc/twheel/"
-			print "F:\tinclude/uapi/linux/twheel.h"
-			print "F:\ttools/testing/selftests/twheel/"
+			f("Documentation/ABI/testing/sysfs-class-misc-twheel")
+			f("Documentation/userspace-api/twheel.rst")
+			f("drivers/misc/twheel/")
+			f("include/uapi/linux/twheel.h")
+			f("tools/testing/selftests/twheel/")
 			print ""
 		}
 		{ blank = 0; print }'
 }
 
+# All files, as they are after a patch: 9 is the whole.
+form()
+{
+	patch=$1
+	new=$2
+	module
+	kunit
+	[ "$patch" -lt 5 ] || selftests
+	[ "$patch" -lt 6 ] || write Documentation/userspace-api/twheel.rst <"${3:-$here/twheel.rst}"
+	[ "$patch" -lt 9 ] || sed "s/@CONTACT@/${contact//\//\\/}/" "$here/sysfs-class-misc-twheel" |
+		write Documentation/ABI/testing/sysfs-class-misc-twheel
+	lists
+}
+
+# in_git ARGUMENT...: of a repository with the files that the series is about.
+in_git()
+{
+	local address=${contact##*<}
+
+	git -C "$work/git" -c user.name="${contact% <*}" -c user.email="${address%>}" \
+		-c commit.gpgsign=false -c core.hooksPath=/dev/null "$@"
+}
+
+# commit NEW MESSAGE: all files are those of NEW.
+commit()
+{
+	find "$work/git" -mindepth 1 -maxdepth 1 ! -name .git -exec rm -r {} +
+	cp -r "$1/." "$work/git"
+	in_git add -A
+	in_git commit -q -s -F "$2"
+}
+
+patches()
+{
+	local nr
+
+	git init -q "$work/git"
+	patch=0
+	new=$work/0/new
+	lists
+	echo base >"$work/base"
+	commit "$work/0/new" "$work/base"
+	for nr in 1 2 3 4 5 6; do
+		perl "$here/carve.pl" "$here/series/manifest" $nr "$work/$nr"
+		(cd "$work/$nr" && form $nr "$work/$nr/new" "$work/$nr/tools/upstream/twheel.rst")
+		commit "$work/$nr/new" "$here/series/$nr"
+	done
+	(form 9 "$work/new")
+	commit "$work/new" "$here/series/rest"
+	rm -f -- "$series"/[0-9][0-9][0-9][0-9]-*.patch
+	in_git format-patch -q --zero-commit --no-signature -o "$series" HEAD~7
+	(cd "$series" && ls)
+}
+
 shims
-module
-kunit
-selftests
-lists
-write Documentation/userspace-api/twheel.rst <$here/twheel.rst
-sed "s/@CONTACT@/${contact//\//\\/}/" $here/sysfs-class-misc-twheel |
-	write Documentation/ABI/testing/sysfs-class-misc-twheel
+if [ -n "$series" ]; then
+	patches
+	exit
+fi
+form 9 "$work/new"
 
 # Take back what an earlier form had and this one has not, but no product of a build.
 for folder in $driver $tests; do
