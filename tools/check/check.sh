@@ -126,6 +126,7 @@ checks()
 	check cycles "no file includes itself by way of others"
 	check order "a file calls those below it in the list of twheel_main.c, and none above"
 	check test_limits "no test has a longer limit than its program"
+	check upstream_series "the series for kernel trees finds in the sources all that its manifest names"
 	check shell_scripts "shellcheck has nothing to say about the shell scripts"
 	check spelling "codespell finds nothing misspelt"
 	[ ${#documents[@]} = 0 ] || check documents "sphinx makes pages of the documents without a warning"

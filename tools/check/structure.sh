@@ -16,6 +16,17 @@ file_length()
 	done
 }
 
+# If the sources have changed so that a patch of the series cannot be carved from them, this says why.
+upstream_series()
+{
+	local nr
+
+	# What patches 1, 4 and 5 have is in one of these as well.
+	for nr in 2 3 6; do
+		perl tools/upstream/carve.pl tools/upstream/series/manifest $nr "$work/series/$nr"
+	done
+}
+
 # A file that is not named is not built, or not tested.
 parts_named()
 {
