@@ -3,7 +3,8 @@
 #
 # make test-upstream: `make upstream' into the kernel sources of Debian, and what becomes of it
 # there: the driver as a module and built in, the check of its header, its selftests, its KUnit
-# suites in user-mode Linux, checkpatch and kernel-doc, all of them those of that kernel.
+# suites in user-mode Linux, checkpatch and kernel-doc, all of them those of that kernel. Then the
+# same for the first six patches of the series, one after the other.
 #
 # KERNELS="6.12 7.3"        which sources
 #
@@ -53,8 +54,8 @@ kernel_make()
 	make -C "$tree" O="$out" ARCH=x86_64 -j"$(nproc)" "$@"
 }
 
-# builds m|y: without a warning. The suites are a module in either case.
-builds()
+# builds_with SYMBOL=VALUE...: without a warning.
+builds_with()
 {
 	local option
 
@@ -62,15 +63,21 @@ builds()
 	for option in "${options[@]}"; do
 		echo "CONFIG_$option=y"
 	done >>"$out/.config"
-	printf 'CONFIG_TWHEEL=%s\nCONFIG_TWHEEL_KUNIT_TEST=m\n' "$1" >>"$out/.config"
+	printf 'CONFIG_%s\n' "$@" >>"$out/.config"
 	kernel_make -s olddefconfig
-	for option in "${options[@]/%/=y}" TWHEEL="$1" TWHEEL_KUNIT_TEST=m; do
+	for option in "${options[@]/%/=y}" "$@"; do
 		grep -x "CONFIG_$option" "$out/.config"
 	done
 	rm -rf "${out:?}/$driver"
 	kernel_make W=1 $driver/ >"$out/build.log" 2>&1 || { cat "$out/build.log"; return 1; }
 	! grep -iE 'warning:|error:' "$out/build.log" || return
-	[ -e "$out/$driver/engine/run.o" ] && [ -e "$out/$driver/tests/twheel_kunit.o" ]
+	[ -e "$out/$driver/tests/twheel_wheel_test.o" ]
+}
+
+# builds m|y: the suites are a module in either case.
+builds()
+{
+	builds_with TWHEEL="$1" TWHEEL_KUNIT_TEST=m && [ -e "$out/$driver/engine/run.o" ]
 }
 
 the_header_passes_its_test()
@@ -98,7 +105,7 @@ its_kunit_suites_pass()
 		tail -n 200 "$out/kunit.log"
 		return 1
 	}
-	grep -E 'Ran [0-9]{3} tests: passed: ' "$out/kunit.log"
+	grep -E "Ran ${1:-[0-9]{3}} tests: passed: " "$out/kunit.log"
 }
 
 # checkpatch OPTION... FILE...: that of the tree.
@@ -134,6 +141,70 @@ kernel_doc_has_nothing_to_say()
 	! grep . "$out/doc.log"
 }
 
+# The series
+
+the_series_is_written()
+{
+	make -C "$top" upstream KSRC="$tree" SERIES="$out/patches"
+	ls "$out"/patches/0007-*
+}
+
+# patch_tree NUMBER [OPTION]
+patch_tree()
+{
+	patch -d "$tree" -p1 -s --no-backup-if-mismatch "${@:2}" <"$(echo "$out"/patches/000"$1"-*)"
+}
+
+its_patches_can_be_taken_back()
+{
+	local nr
+
+	for nr in 7 6 5 4 3 2 1; do
+		patch_tree $nr -R
+	done
+	[ ! -e "$tree/$driver" ]
+	! grep -rl twheel "$tree"/drivers/misc/{Kconfig,Makefile} "$tree/MAINTAINERS"
+}
+
+# patch_does NUMBER: what is said below of one patch.
+patch_does()
+{
+	patch_tree "$1"
+	case $1 in
+	[123])
+		builds_with TWHEEL_KUNIT_TEST=m && builds_with TWHEEL_KUNIT_TEST=y
+		;;
+	4)
+		builds m && builds y
+		the_header_passes_its_test
+		;;
+	5)
+		kernel_make -s headers
+		its_selftests_build
+		;;
+	6)
+		kernel_doc_has_nothing_to_say
+		;;
+	esac
+}
+
+patch_1_builds() { patch_does 1; }
+patch_2_builds() { patch_does 2; }
+patch_3_builds() { patch_does 3; }
+patch_4_builds() { patch_does 4; }
+patch_5_builds() { patch_does 5; }
+patch_6_is_a_document() { patch_does 6; }
+
+# The numbers of their cases are those of the wheel, and of all that fits.
+kunit_passes_after_patch_1() { its_kunit_suites_pass '[0-9]+'; }
+kunit_passes_after_patch_3() { its_kunit_suites_pass; }
+
+the_rest_leads_to_the_whole()
+{
+	patch_tree 7
+	[ -z "$(make -s -C "$top" upstream KSRC="$tree")" ]
+}
+
 series_tests()
 {
 	local case
@@ -141,11 +212,14 @@ series_tests()
 	tree=$build/upstream/$series/linux
 	out=$build/upstream/$series/out
 	work=$out/case
-	echo 1..9
+	echo 1..20
 	tree_of_our_own
 	for case in it_is_written a_second_run_changes_nothing "builds m" "builds y" \
 		the_header_passes_its_test its_selftests_build checkpatch_has_nothing_to_say \
-		kernel_doc_has_nothing_to_say its_kunit_suites_pass; do
+		kernel_doc_has_nothing_to_say its_kunit_suites_pass the_series_is_written \
+		its_patches_can_be_taken_back patch_1_builds kunit_passes_after_patch_1 \
+		patch_2_builds patch_3_builds kunit_passes_after_patch_3 patch_4_builds \
+		patch_5_builds patch_6_is_a_document the_rest_leads_to_the_whole; do
 		# shellcheck disable=SC2086 # a name and its argument
 		holds "$series: ${case//_/ }" $case
 	done
