@@ -570,7 +570,7 @@ static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
 	if (w->head.next <= w->target)
-		wheel_look_ahead(w);
+		wheel_look_ahead(w, max - left);
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);

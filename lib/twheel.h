@@ -476,9 +476,9 @@ int twheel_dispatch(struct twheel *w, unsigned int max);
  * twheel_next() - end the turn, and say until when the loop may sleep
  * @w: the wheel
  *
- * The time is never late.  It is exact if the first slot has 32 timers or fewer, and the timer
+ * The time is never late.  It is exact if no slot has had more than 32 timers, and the timer
  * that is the first one has not been restarted for later.  Otherwise the loop may
- * wake up before to sort them.  If no timer pends any more, it does not wake up.  It takes the
+ * wake up before to sort them, once for each such slot or 4,096 timers.  If no timer pends any more, it does not wake up.  It takes the
  * same time however many timers pend.
  *
  * Return: nanoseconds on the wheel's clock, which have passed if something is due now;
@@ -502,7 +502,7 @@ int twheel_fd(struct twheel *w);
  * twheel_flush() - end the turn, and set the descriptor
  * @w: the wheel
  *
- * A system call is made if the first deadline has become earlier, if the descriptor is
+ * A system call is made if the time of twheel_next() has become earlier, if the descriptor is
  * readable, or if no timer pends any more.
  *
  * Return: 0, or the error of timerfd_settime(), such as -EBADF or -EINVAL if the descriptor

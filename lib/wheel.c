@@ -21,7 +21,10 @@
  * later than the edge of the tick that the wheel is turned to.  When it comes to a slot of
  * another level, its timers are moved down.  Since this would take long if there are many,
  * wheel_look_ahead() has begun when base was in the slot before: the level below reaches far
- * enough for both.
+ * enough for both.  It moves three timers for each two that are called, so that a slot is empty
+ * in time if the timers in it expire at the same rate as those before them.  If some are left in
+ * the last quarter of the slot before, it moves as many as a dispatch may, and if nothing else
+ * wakes the program there, the wheel does.
  *
  * If a timer is restarted for later, only its deadline changes.  It is moved to the slot
  * of its new deadline when its old one comes up.
@@ -36,9 +39,9 @@
 
 #include "wheel.h"
 
-/* Timers of the next slot of each level that a dispatch moves down. */
+/* Timers of the next slot of each level that a dispatch moves down, at least. */
 #define AHEAD		128
-/* In a slot with more timers than this, the first deadline is not searched for. */
+/* A slot with more timers than this is crowded: the first deadline is not searched for. */
 #define LOOKS		32
 
 static unsigned int shift_of(const struct twheel *w, unsigned int level)
@@ -230,37 +233,60 @@ bool wheel_turn(struct twheel *w)
 	return true;
 }
 
-/* Move some timers of the slots to which base will come next. */
-void wheel_look_ahead(struct twheel *w)
+/* A quarter of the width of a slot: so long before it begins, a crowded one is to be emptied. */
+static uint64_t lead_of(const struct twheel *w, unsigned int level)
 {
+	return 1ULL << shift_of(w, level) >> 2;
+}
+
+/* Move some timers of the slots to which base will come next; so many have been called. */
+void wheel_look_ahead(struct twheel *w, unsigned int called)
+{
+	uint64_t some = max64(AHEAD, called + (uint64_t)called / 2);
 	uint32_t levels = w->levels & ~1U;
 
 	for (; levels && w->budget > 0; levels &= levels - 1) {
 		unsigned int level = (unsigned int)__builtin_ctz(levels);
-		uint64_t next = w->head.base + (1ULL << shift_of(w, level));
-		struct twheel_timer **slot = slot_at(w, level, next);
+		uint64_t lead = lead_of(w, level), budget = (uint64_t)w->budget;
+		struct twheel_timer **slot = slot_at(w, level, w->head.base + 4 * lead);
+		bool last_quarter = !(~w->head.base & 3 * lead);
 
 		if (!is_empty(w, *slot))
-			move_down(w, level, slot, AHEAD);
+			move_down(w, level, slot,
+				  (int)(last_quarter ? budget : min64(some, budget)));
 	}
+}
+
+/* When there is something to do for the next slot of a level if it is crowded, as far as noted. */
+static uint64_t crowd_begin(const struct twheel *w, unsigned int level)
+{
+	uint64_t begin = w->begin[level];
+
+	/* From then on, a dispatch at each edge goes on to empty it. */
+	return level ? max64(begin - lead_of(w, level), w->head.base + 1) : begin;
 }
 
 /*
  * The first deadline in a slot of a level, or one before the next edge, and its timer is the
- * first one of the slot then; the beginning of the slot, if it has too many timers to look at
- * all; NO_KEY, if no timer is left.  What was restarted for later is moved.
+ * first one of the slot then; if the slot is crowded, when there is something to do for it;
+ * NO_KEY, if no timer is left.  What was restarted for later is moved.
  */
 static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twheel_timer **slot)
 {
 	uint64_t begin = w->begin[level], first = NO_KEY, edge = w->target + w->edge_ns;
-	uint64_t length = (((begin >> shift_of(w, level)) + 1) << shift_of(w, level)) - begin;
+	uint64_t at = begin >> shift_of(w, level);
+	uint64_t length = ((at + 1) << shift_of(w, level)) - begin;
 	struct twheel_timer *t, *next, *earliest = NULL;
 	unsigned int looks;
 
+	if (w->crowded[level] == at)
+		return crowd_begin(w, level);
 	for (looks = 0, t = *slot; t != &w->end && (!earliest || first > edge); t = next) {
 		next = t->next;
-		if (++looks > LOOKS)
-			return begin;
+		if (++looks > LOOKS) {
+			w->crowded[level] = at;
+			return crowd_begin(w, level);
+		}
 		if (key_of(t) - begin >= length) {
 			unlink_timer(t);
 			wheel_place(w, t);
@@ -296,12 +322,11 @@ void wheel_search(struct twheel *w)
 		unsigned int level = (unsigned int)__builtin_ctz(levels);
 		uint64_t first = NO_KEY;
 
-		if (w->begin[level] >= w->head.next)
-			continue;
-		while (first == NO_KEY && w->begin[level] < w->head.next &&
-		       (slot = next_slot(w, level)) && w->begin[level] < w->head.next)
+		while (first == NO_KEY && crowd_begin(w, level) < w->head.next &&
+		       (slot = next_slot(w, level)) && crowd_begin(w, level) < w->head.next)
 			first = first_in_slot(w, level, slot);
-		first = max64(first, not_before);
+		if (!level)
+			first = max64(first, not_before);
 		if (first < w->head.next) {
 			w->head.next = first;
 			w->first = slot;

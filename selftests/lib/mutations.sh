@@ -161,7 +161,8 @@ begin()
 }
 
 # What is not here, since a program cannot tell the difference but by the time that it takes:
-# - a slot with more than LOOKS timers is not searched for the first one
+# - a slot with more than LOOKS timers is not searched for the first one, and that it has more is
+#   remembered
 # - a dispatch that finds nothing due turns the wheel
 # - _twheel_mark() notes the list of the first timer: in another one it is not the first, so
 #   it would be searched for
@@ -341,11 +342,28 @@ mutation turn_knows_no_budget wheel.c \
 	'move_down(w, level, slot, w->budget);' \
 	'move_down(w, level, slot, 1 << 30);'
 mutation nothing_is_moved_ahead wheel.c \
-	'			move_down(w, level, slot, AHEAD);' \
-	'			(void)slot;'
+	'		if (!is_empty(w, *slot))
+			move_down' \
+	'		if (0)
+			move_down'
 mutation all_is_moved_ahead wheel.c \
 	'#define AHEAD		128' \
 	'#define AHEAD		(1 << 30)'
+mutation only_one_is_moved_for_two_that_are_called wheel.c \
+	'called + (uint64_t)called / 2' \
+	'called / 2'
+mutation last_quarter_is_as_the_others wheel.c \
+	'(last_quarter ?' \
+	'(0 ?'
+mutation crowded_slot_wakes_nobody_before_it_begins wheel.c \
+	'max64(begin - lead_of(w, level), w->head.base + 1) : begin;' \
+	'begin : begin;'
+mutation crowded_slot_wakes_the_loop_without_a_pause wheel.c \
+	'max64(begin - lead_of(w, level), w->head.base + 1)' \
+	'begin - lead_of(w, level)'
+mutation crowded_slot_waits_for_an_earlier_deadline wheel.c \
+	'(slot = next_slot(w, level)) && crowd_begin(w, level) < w->head.next)' \
+	'(slot = next_slot(w, level)) && w->begin[level] < w->head.next)'
 mutation first_deadline_is_searched_for_in_no_slot wheel.c \
 	'#define LOOKS		32' \
 	'#define LOOKS		2'
@@ -669,9 +687,9 @@ mutation dispatch_forgets_what_has_passed loop.c \
 	')
 		return edge;'
 mutation first_is_not_found_after_a_dispatch loop.c \
-	'	wheel_look_ahead(w);
+	'	wheel_look_ahead(w, max - left);
 	wheel_find_next(w);' \
-	'	wheel_look_ahead(w);'
+	'	wheel_look_ahead(w, max - left);'
 mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	'	if (is_immediate(w))
 		loop_set_fd(w);

@@ -419,7 +419,7 @@ TEST_F(lib, restart_to_earlier_expires_earlier_once)
 		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
 	for (i = 0; i < MANY; i++)
 		twheel_start(self->w, &self->mark[i].timer, TW_SEC);
-	EXPECT_EQ(TW_SEC, twheel_next(self->w));
+	EXPECT_GE(TW_SEC, twheel_next(self->w));
 	ASSERT_EQ(MANY, lib_step(self->w, TW_SEC));
 	ASSERT_EQ(0, lib_step(self->w, 2 * TW_DAY));
 }

@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 
 #define MANY	100
+/* In a slot with more timers than this, the first one is not searched for. */
+#define FEW	32
 
 FIXTURE(descriptor) {
 	struct twheel *w;
@@ -74,7 +76,7 @@ TEST_F(descriptor, descriptor_is_set_if_the_first_deadline_becomes_earlier_and_n
 	twheel_start(self->w, &self->mark[0].timer, TW_HOUR);
 	EXPECT_EQ(0, twheel_flush(self->w));
 	lib_watch();
-	for (i = 1; i < 50; i++) {
+	for (i = 1; i < FEW; i++) {
 		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
 		twheel_start(self->w, &self->mark[0].timer, TW_HOUR + i * TW_SEC);
 		EXPECT_EQ(0, twheel_flush(self->w));
@@ -83,6 +85,24 @@ TEST_F(descriptor, descriptor_is_set_if_the_first_deadline_becomes_earlier_and_n
 	twheel_start(self->w, &self->mark[50].timer, TW_MIN);
 	EXPECT_EQ(0, lib_calls.system);
 	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(1, lib_calls.settings);
+	EXPECT_EQ(1, lib_calls.system);
+}
+
+/* They have to be sorted before the first of them is due. */
+TEST_F(descriptor, descriptor_is_set_once_more_if_a_slot_gets_more_than_32_timers)
+{
+	int i;
+
+	ASSERT_LE(0, twheel_fd(self->w));
+	for (i = 0; i < FEW; i++)
+		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
+	EXPECT_EQ(0, twheel_flush(self->w));
+	lib_watch();
+	for (; i < MANY; i++) {
+		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
+		EXPECT_EQ(0, twheel_flush(self->w));
+	}
 	EXPECT_EQ(1, lib_calls.settings);
 	EXPECT_EQ(1, lib_calls.system);
 }

@@ -322,6 +322,115 @@ TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100
 	free(m);
 }
 
+/*
+ * What happens if so many timers expire within a time: sleep until twheel_next(), and dispatch.
+ */
+struct crowd {
+	struct mark *mark;
+	int nr, left;
+	int again;		/* dispatches that had to go on at the same time */
+	__u64 worst;		/* the most timers that one moved which has called some */
+};
+
+/* The width of a slot of level 1. */
+#define SLOT_NS	(1ULL << 26)
+
+static void crowd_start(struct twheel *w, struct crowd *crowd, int nr, __u64 at_ns, __u64 span_ns)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		struct mark *m = &crowd->mark[crowd->nr++];
+
+		mark_init(m);
+		twheel_start_at(w, &m->timer, at_ns + span_ns / nr * i);
+	}
+	crowd->left += nr;
+}
+
+static void crowd_expire(struct twheel *w, struct crowd *crowd)
+{
+	while (crowd->left > 0) {
+		__u64 next_ns = twheel_next(w), before = lib_moved(w);
+		int ret;
+
+		if (next_ns > twheel_now(w))
+			twheel_advance(w, next_ns);
+		else
+			crowd->again++;
+		ret = twheel_dispatch(w, 0);
+		crowd->left -= ret;
+		if (ret && lib_moved(w) - before > crowd->worst)
+			crowd->worst = lib_moved(w) - before;
+	}
+}
+
+#define CROWD	300000
+
+FIXTURE(crowds) {
+	struct twheel *w;
+	struct crowd crowd;
+};
+
+FIXTURE_SETUP(crowds)
+{
+	self->crowd = (struct crowd){ .mark = calloc(CROWD, sizeof(struct mark)) };
+	ASSERT_NE(NULL, self->crowd.mark);
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+}
+
+FIXTURE_TEARDOWN(crowds)
+{
+	twheel_close(self->w);
+	free(self->crowd.mark);
+	EXPECT_NO_LEAK();
+}
+
+FIXTURE_VARIANT(crowds) {
+	__u64 ahead_ns;
+};
+
+FIXTURE_VARIANT_ADD(crowds, of_level_1) { .ahead_ns = 3 * TW_SEC };
+FIXTURE_VARIANT_ADD(crowds, of_level_2) { .ahead_ns = 20 * TW_SEC };
+FIXTURE_VARIANT_ADD(crowds, of_level_3) { .ahead_ns = 2 * TW_HOUR };
+
+/* Nothing else wakes the loop in the time before. */
+TEST_F(crowds, crowd_that_begins_all_of_a_sudden_is_sorted_before_it_is_due)
+{
+	__u64 at_ns = tw_round_up(variant->ahead_ns, SLOT_NS);
+
+	crowd_start(self->w, &self->crowd, 60000, at_ns, SLOT_NS);
+	crowd_expire(self->w, &self->crowd);
+	EXPECT_EQ(0, self->crowd.again);
+	/* 4,096 in a dispatch, from each level to the one below. */
+	EXPECT_GE(3 * (60000 / 4096 + 2), lib_stats(self->w).vain);
+}
+
+TEST_F(crowds, crowd_after_a_few_that_wake_the_loop_is_sorted_before_it_is_due)
+{
+	__u64 at_ns = tw_round_up(variant->ahead_ns, SLOT_NS);
+
+	crowd_start(self->w, &self->crowd, 67 * 3, at_ns, 3 * SLOT_NS);
+	crowd_start(self->w, &self->crowd, 60000, at_ns + 3 * SLOT_NS, SLOT_NS);
+	crowd_expire(self->w, &self->crowd);
+	EXPECT_EQ(0, self->crowd.again);
+}
+
+/* In each tick 200 expire.  It looks at the last 300 ticks, when what came first is over. */
+TEST_F(crowds, dispatch_moves_as_many_as_three_for_two_that_expire)
+{
+	__u64 at_ns = tw_round_up(variant->ahead_ns, SLOT_NS);
+
+	crowd_start(self->w, &self->crowd, 1500 * 200, at_ns, 1500 * TW_MS);
+	self->crowd.left -= 300 * 200;
+	crowd_expire(self->w, &self->crowd);
+	self->crowd.left += 300 * 200;
+	self->crowd.worst = 0;
+	crowd_expire(self->w, &self->crowd);
+	EXPECT_EQ(0, self->crowd.again);
+	EXPECT_GE(200 * 3 / 2 + 3, self->crowd.worst);
+}
+
 /* They do not go through the slots in between, and wake nobody there. */
 /* Both would have one place in the ring of slots, but the first is too far away for it. */
 TEST_F(turns, timer_is_in_time_beside_one_that_was_restarted_for_much_later)
