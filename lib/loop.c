@@ -48,6 +48,12 @@ uint64_t loop_clock(clockid_t id)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
+/* The time by the clock of a wheel; 0 if it is virtual. */
+uint64_t loop_read(const struct twheel *w)
+{
+	return w->options.clock == TWHEEL_VIRTUAL ? 0 : loop_clock(clock_id(w));
+}
+
 static struct timespec to_timespec(uint64_t ns)
 {
 	return (struct timespec){

@@ -2,7 +2,8 @@
 /*
  * loop.h - the clock, the descriptor and the lock of a wheel, and where its timers go
  *
- * These functions do not take the lock.  Callers of all but loop_clock() and loop_sleep() hold it.
+ * These functions do not take the lock.  Callers of all but loop_clock(), loop_read() and
+ * loop_sleep() hold it.
  */
 #ifndef _TWHEEL_LOOP_H
 #define _TWHEEL_LOOP_H
@@ -78,6 +79,7 @@ static inline uint64_t last_edge(const struct twheel *w)
 }
 
 uint64_t loop_clock(clockid_t id);
+uint64_t loop_read(const struct twheel *w);
 int loop_sleep(int fd, clockid_t id, uint64_t end_ns);
 uint64_t loop_update(struct twheel *w);
 void loop_end_turn(struct twheel *w);

@@ -49,14 +49,23 @@ void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 
 EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns)
 {
+	/* Threads do not wait for each other's reading of the clock. */
+	uint64_t now_ns = w->head.shared ? loop_read(w) : 0;
+
 	LOCKED(w);
-	timers_start(w, t, time_add(loop_turn_ns(w), delay_ns), 0);
+	if (now_ns > w->clock_ns)
+		w->clock_ns = now_ns;
+	else
+		now_ns = loop_turn_ns(w);
+	timers_start(w, t, time_add(now_ns, delay_ns), 0);
 }
 
 EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
 	LOCKED(w);
-	loop_turn_ns(w);
+	/* The first start of a turn reads the clock; what has passed can be told without. */
+	if (!is_immediate(w))
+		loop_turn_ns(w);
 	timers_start(w, t, min64(key ^ KEY, END_NS), 0);
 }
 

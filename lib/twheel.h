@@ -194,14 +194,14 @@ struct twheel_timer {
  * Flags of a wheel.
  *
  * TWHEEL_SHARED: any thread may start, stop and ask.  A lock is inside, and the clock is
- * read at each start.  One thread at a time dispatches, or sleeps in twheel_wait(): if
+ * read at each start by a delay.  One thread at a time dispatches, or sleeps in twheel_wait(): if
  * another thread starts a timer that is the first to expire, the sleeper learns of it by
  * the descriptor, which twheel_wait() makes.  Starts need no twheel_flush().
  */
 #define TWHEEL_SHARED		(1U << 0)
 /*
  * For a loop that has no hook before it sleeps: there are no turns, the clock is read at
- * each start, and the descriptor is set at once.  A timer that was stopped may wake the
+ * each start by a delay, and the descriptor is set at once.  A timer that was stopped may wake the
  * program once.
  */
 #define TWHEEL_IMMEDIATE	(1U << 1)
@@ -326,6 +326,9 @@ void twheel_start(struct twheel *w, struct twheel_timer *t, uint64_t delay_ns);
  * @w: the wheel
  * @t: the timer
  * @deadline_ns: on the wheel's clock; one that has passed is as a delay of 0
+ *
+ * If the wheel is TWHEEL_SHARED or TWHEEL_IMMEDIATE, the clock is not read.  A deadline that has
+ * passed since it was read last expires as if it had been started before that.
  */
 _TWHEEL_FUNCTION
 void twheel_start_at(struct twheel *w, struct twheel_timer *t, uint64_t deadline_ns);

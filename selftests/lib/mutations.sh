@@ -349,6 +349,17 @@ mutation nothing_is_moved_ahead wheel.c \
 mutation all_is_moved_ahead wheel.c \
 	'#define AHEAD		128' \
 	'#define AHEAD		(1 << 30)'
+mutation start_by_a_deadline_reads_the_clock timers.c \
+	'if (!is_immediate(w))' \
+	'if (true)'
+mutation start_in_a_shared_wheel_notes_no_time timers.c \
+	'		w->clock_ns = now_ns;' \
+	'		;'
+mutation start_after_the_clock_was_set_back_counts_from_before timers.c \
+	'		now_ns = loop_turn_ns(w);
+	timers_start' \
+	'		now_ns = w->clock_ns;
+	timers_start'
 mutation only_one_is_moved_for_two_that_are_called wheel.c \
 	'called + (uint64_t)called / 2' \
 	'called / 2'

@@ -89,22 +89,25 @@ TEST_F(descriptor, descriptor_is_set_if_the_first_deadline_becomes_earlier_and_n
 	EXPECT_EQ(1, lib_calls.system);
 }
 
-/* They have to be sorted before the first of them is due. */
+/* They have to be sorted before the first of them is due.  All are in one slot of 2^40 ns. */
 TEST_F(descriptor, descriptor_is_set_once_more_if_a_slot_gets_more_than_32_timers)
 {
+	struct twheel *w;
 	int i;
 
-	ASSERT_LE(0, twheel_fd(self->w));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_LE(0, twheel_fd(w));
 	for (i = 0; i < FEW; i++)
-		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
-	EXPECT_EQ(0, twheel_flush(self->w));
+		twheel_start(w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
+	EXPECT_EQ(0, twheel_flush(w));
 	lib_watch();
 	for (; i < MANY; i++) {
-		twheel_start(self->w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
-		EXPECT_EQ(0, twheel_flush(self->w));
+		twheel_start(w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
+		EXPECT_EQ(0, twheel_flush(w));
 	}
 	EXPECT_EQ(1, lib_calls.settings);
 	EXPECT_EQ(1, lib_calls.system);
+	twheel_close(w);
 }
 
 TEST_F(descriptor, dispatch_with_nothing_due_sets_nothing)
@@ -411,6 +414,72 @@ TEST_F(descriptor, clock_is_read_once_in_a_turn)
 	twheel_flush(self->w);
 	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
 	EXPECT_EQ(4, lib_calls.clock);
+}
+
+/* Of each kind of wheel that has no turns. */
+static const __u32 without_turns[] = { TWHEEL_SHARED, TWHEEL_IMMEDIATE };
+
+TEST_F(descriptor, start_by_a_deadline_in_a_wheel_without_turns_reads_no_clock)
+{
+	struct twheel *w;
+	__u64 now_ns;
+	int i, j;
+
+	for (j = 0; j < 2; j++) {
+		ASSERT_EQ(0, lib_open(&w, TWHEEL_MONOTONIC, without_turns[j], TW_MS));
+		now_ns = twheel_now(w);
+		lib_watch();
+		for (i = 0; i < MANY; i++)
+			twheel_start_at(w, &self->mark[i].timer, now_ns + TW_HOUR + i);
+		EXPECT_EQ(0, lib_calls.clock);
+		twheel_start(w, &self->mark[0].timer, TW_HOUR);
+		EXPECT_EQ(1, lib_calls.clock);
+		/* It has passed since, and so have all edges of its tick. */
+		twheel_start_at(w, &self->mark[1].timer, now_ns + 1);
+		tw_sleep(3 * TW_MS);
+		EXPECT_EQ(1, twheel_dispatch(w, 0));
+		EXPECT_EQ(1, self->mark[1].called);
+		self->mark[1].called = 0;
+		twheel_close(w);
+	}
+}
+
+TEST_F(descriptor, deadline_that_the_clock_had_passed_before_it_was_set_back_is_not_early)
+{
+	struct twheel *w;
+	__u64 now_ns;
+	int j;
+
+	for (j = 0; j < 2; j++) {
+		ASSERT_EQ(0, lib_open(&w, TWHEEL_REALTIME, without_turns[j], TW_MS));
+		now_ns = twheel_now(w);
+		lib_jump(CLOCK_REALTIME, -TW_HOUR);
+		twheel_start_at(w, &self->mark[0].timer, now_ns - TW_MIN);
+		EXPECT_EQ(0, twheel_dispatch(w, 0));
+		lib_jump(CLOCK_REALTIME, TW_HOUR);
+		EXPECT_EQ(1, twheel_dispatch(w, 0));
+		now_ns = twheel_now(w);
+		lib_jump(CLOCK_REALTIME, -TW_HOUR);
+		twheel_start(w, &self->mark[0].timer, TW_MIN);
+		EXPECT_GT(now_ns, twheel_timer_deadline(&self->mark[0].timer));
+		EXPECT_EQ(0, twheel_dispatch(w, 0));
+		lib_jump(CLOCK_REALTIME, TW_HOUR);
+		EXPECT_EQ(1, twheel_dispatch(w, 0));
+		twheel_close(w);
+	}
+}
+
+TEST_F(descriptor, start_by_no_delay_in_a_wheel_without_turns_waits_for_no_edge)
+{
+	struct twheel *w;
+	int j;
+
+	for (j = 0; j < 2; j++) {
+		ASSERT_EQ(0, lib_open(&w, TWHEEL_MONOTONIC, without_turns[j], TW_HOUR));
+		twheel_start(w, &self->mark[0].timer, 0);
+		EXPECT_EQ(1, twheel_dispatch(w, 0));
+		twheel_close(w);
+	}
 }
 
 TEST_F(descriptor, callbacks_of_one_shots_read_no_clock)
