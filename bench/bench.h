@@ -60,6 +60,11 @@ struct setup {
 	 * reads the clock itself gets that distance in place of a deadline.
 	 */
 	bool shared;
+	/*
+	 * How late they are is measured, and there is no descriptor but the peer's own: what
+	 * sleeps until a time does not do it by a timeout of poll(), which is 0.1 % late.
+	 */
+	bool in_time;
 };
 
 static inline uint64_t length_of(const struct setup *setup, uint32_t who)

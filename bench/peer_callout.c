@@ -120,7 +120,9 @@ static void wait(void *self, bool sleep)
 	uint64_t wake = sleep ? wake_ns(c) : 0, now = sleep ? now_ns() : 0;
 	const struct timespec timeout = to_timespec(wake > now ? wake - now : 0);
 
-	if (ppoll(&pfd, 1, &timeout, NULL) < 0)
+	if (sleep && c->setup.in_time)
+		sleep_until(wake);
+	else if (ppoll(&pfd, 1, &timeout, NULL) < 0)
 		err(1, "ppoll");
 	for (now = now_ns() / MS; c->tick < now; )
 		pass_slot(c, ++c->tick);

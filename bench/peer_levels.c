@@ -36,6 +36,7 @@ struct levels {
 	struct timer *timer;
 	uint32_t nr;
 	int fd;			/* never readable */
+	bool in_time;
 };
 
 static void *open_levels(const struct setup *setup)
@@ -47,6 +48,7 @@ static void *open_levels(const struct setup *setup)
 		l->slot[i].last = &l->slot[i].first;
 	l->tick = now_ns() / MS;
 	l->nr = setup->nr;
+	l->in_time = setup->in_time;
 	l->fd = eventfd(0, EFD_CLOEXEC);
 	if (l->fd < 0)
 		err(1, "eventfd");
@@ -179,7 +181,9 @@ static void wait(void *self, bool sleep)
 		if (tick != NEVER && tick * MS > now)
 			timeout = to_timespec(tick * MS - now);
 	}
-	if (ppoll(&pfd, 1, sleep && tick == NEVER ? NULL : &timeout, NULL) < 0)
+	if (sleep && l->in_time)
+		sleep_until(tick * MS);
+	else if (ppoll(&pfd, 1, sleep && tick == NEVER ? NULL : &timeout, NULL) < 0)
 		err(1, "ppoll");
 	pass(l, now_ns() / MS);
 }

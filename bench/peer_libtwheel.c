@@ -137,6 +137,11 @@ static void wait(void *self, bool sleep)
 	uint64_t wake_ns = end_turn(l), now;
 	struct timespec timeout = { 0 };
 
+	if (sleep && l->setup.in_time && !l->by_fd) {
+		sleep_until(wake_ns);
+		twheel_dispatch(l->w, 0);
+		return;
+	}
 	if (sleep && wake_ns != TWHEEL_NEVER) {
 		now = now_ns();
 		timeout = to_timespec(wake_ns > now ? wake_ns - now : 0);

@@ -13,11 +13,13 @@ static uint64_t lead_ns(uint32_t nr)
 }
 
 /* Makes n that are due within so long; when that begins. */
-static uint64_t arm_over(struct run *run, const struct peer *peer, uint32_t n, uint64_t span_ns)
+static uint64_t arm_over(struct run *run, const struct peer *peer, const struct setup *setup,
+			 uint64_t span_ns)
 {
+	uint32_t n = setup->nr;
 	uint64_t start_ns;
 
-	run_open(run, peer, n, 0);
+	run_open_with(run, peer, setup);
 	if (peer->create)
 		peer->create(run->self, 0, n);
 	start_ns = now_ns() + lead_ns(n);
@@ -37,11 +39,12 @@ static uint64_t arm_over(struct run *run, const struct peer *peer, uint32_t n, u
  */
 void run_expire(const struct peer *peer, uint32_t n)
 {
+	const struct setup setup = { .nr = n };
 	struct meter meter;
 	uint32_t total = 0;
 	struct run run;
 
-	arm_over(&run, peer, n, SEC);
+	arm_over(&run, peer, &setup, SEC);
 	meter_start(&meter);
 	while (total < n) {
 		nr_expired = 0;
@@ -65,11 +68,12 @@ void run_late(const struct peer *peer, uint32_t n)
 		{ 0.5, "p50" }, { 0.9, "p90" }, { 0.99, "p99" }, { 0.999, "p99.9" },
 		{ 0.9999, "p99.99" },
 	};
+	const struct setup setup = { .nr = n, .in_time = true };
 	struct histogram *histogram = histogram_new();
 	uint32_t total, i, early = 0;
 	struct run run;
 
-	arm_over(&run, peer, n, SEC);
+	arm_over(&run, peer, &setup, SEC);
 	for (total = 0; total < n; total += nr_expired) {
 		uint64_t now;
 
@@ -102,10 +106,11 @@ void run_late(const struct peer *peer, uint32_t n)
 void run_dispatch(const struct peer *peer, uint32_t n)
 {
 	uint64_t next_ns, took_ns, longest_ns = 0;
+	const struct setup setup = { .nr = n };
 	uint32_t total;
 	struct run run;
 
-	next_ns = arm_over(&run, peer, n, HOUR_NS);
+	next_ns = arm_over(&run, peer, &setup, HOUR_NS);
 	for (total = 0; total < n; total += nr_expired) {
 		next_ns += CALL_NS;
 		sleep_until(next_ns);

@@ -480,9 +480,13 @@ int twheel_dispatch(struct twheel *w, unsigned int max);
  * @w: the wheel
  *
  * The time is never late.  It is exact if no slot has had more than 32 timers, and the timer
- * that is the first one has not been restarted for later.  Otherwise the loop may
- * wake up before to sort them, once for each such slot or 4,096 timers.  If no timer pends any more, it does not wake up.  It takes the
- * same time however many timers pend.
+ * that is the first one has not been restarted for later.  Otherwise the loop may wake up
+ * before to sort them, once for each such slot or 4,096 timers.  If no timer pends any more, it
+ * does not wake up.  It takes the same time however many timers pend.
+ *
+ * A loop that sleeps until then by the timeout of poll(), select() or epoll_wait() is later by
+ * 0.1 % of the time that it sleeps: by 60 ms after a minute, and 100 ms at most.  twheel_wait()
+ * and the descriptor are not.
  *
  * Return: nanoseconds on the wheel's clock, which have passed if something is due now;
  * TWHEEL_NEVER if nothing will expire.
