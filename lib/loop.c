@@ -28,13 +28,13 @@
 
 /* ---- the clock ------------------------------------------------------------ */
 
-/* The clock that is read; one that is virtual has real time only where it waits. */
+/* The clock that is read; with the caller's clock there is real time only where it waits. */
 static clockid_t clock_id(const struct twheel *w)
 {
 	static const clockid_t ids[] = {
 		[TWHEEL_MONOTONIC] = CLOCK_MONOTONIC, [TWHEEL_BOOTTIME] = CLOCK_BOOTTIME,
 		[TWHEEL_REALTIME] = CLOCK_REALTIME, [TWHEEL_TAI] = CLOCK_TAI,
-		[TWHEEL_VIRTUAL] = CLOCK_MONOTONIC,
+		[TWHEEL_CALLER] = CLOCK_MONOTONIC,
 	};
 
 	return ids[w->options.clock];
@@ -48,10 +48,10 @@ uint64_t loop_clock(clockid_t id)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* The time by the clock of a wheel; 0 if it is virtual. */
+/* The time by the clock of a wheel; 0 if that is the caller's. */
 uint64_t loop_read(const struct twheel *w)
 {
-	return w->options.clock == TWHEEL_VIRTUAL ? 0 : loop_clock(clock_id(w));
+	return w->options.clock == TWHEEL_CALLER ? 0 : loop_clock(clock_id(w));
 }
 
 static struct timespec to_timespec(uint64_t ns)
@@ -68,7 +68,7 @@ static bool clock_can_be_set(const struct twheel *w)
 
 inline uint64_t loop_update(struct twheel *w)
 {
-	if (likely(w->options.clock != TWHEEL_VIRTUAL)) {
+	if (likely(w->options.clock != TWHEEL_CALLER)) {
 		w->clock_ns = loop_clock(clock_id(w));
 		if (unlikely((w->clock_ns | KEY) < w->passed_by))
 			wheel_rewind(w, last_edge(w));
@@ -118,7 +118,7 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 }
 
 /*
- * What a timerfd is set to; 0: it is not set.  The virtual clock stands still: at once, or not.
+ * What a timerfd is set to; 0: it is not set.  The caller's clock stands still: at once, or not.
  * timerfd knows no TAI, which is whole seconds ahead of the real time.
  */
 static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
@@ -127,7 +127,7 @@ static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 
 	if (ns == TWHEEL_NEVER)
 		return 0;
-	if (w->options.clock == TWHEEL_VIRTUAL)
+	if (w->options.clock == TWHEEL_CALLER)
 		return ns <= w->clock_ns;
 	if (w->options.clock == TWHEEL_TAI) {
 		/* A thread that is held up between the two is too early, not too late. */
@@ -280,8 +280,8 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 static void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline & ~KEY;
-	bool is_virtual = w->options.clock == TWHEEL_VIRTUAL;
-	uint64_t now_ns = is_virtual ? w->clock_ns : loop_clock(clock_id(w));
+	bool is_callers = w->options.clock == TWHEEL_CALLER;
+	uint64_t now_ns = is_callers ? w->clock_ns : loop_clock(clock_id(w));
 
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
@@ -616,8 +616,8 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	uint64_t ns = twheel_next(w);
 	struct timespec until;
 
-	/* The virtual clock stands still: now, or at the end. */
-	if (w->options.clock == TWHEEL_VIRTUAL)
+	/* The caller's clock stands still: now, or at the end. */
+	if (w->options.clock == TWHEEL_CALLER)
 		ns = ns > w->clock_ns ? TWHEEL_NEVER : 0;
 	until = to_timespec(min64(ns, end_ns));
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
@@ -668,7 +668,7 @@ EXPORT int twheel_wait(struct twheel *w, uint64_t timeout_ns)
 
 EXPORT int twheel_advance(struct twheel *w, uint64_t to_ns)
 {
-	if (w->options.clock != TWHEEL_VIRTUAL)
+	if (w->options.clock != TWHEEL_CALLER)
 		return -EOPNOTSUPP;
 	LOCKED(w);
 	if (to_ns < w->clock_ns || to_ns >= NEVER)

@@ -31,7 +31,7 @@ static_assert(TWHEEL_TABLE_NEVER == TWHEEL_NEVER, "never");
 static_assert(TWHEEL_TABLE_BOOTTIME == TWHEEL_BOOTTIME, "clocks");
 static_assert(TWHEEL_TABLE_REALTIME == TWHEEL_REALTIME, "clocks");
 static_assert(TWHEEL_TABLE_TAI == TWHEEL_TAI, "clocks");
-static_assert(TWHEEL_TABLE_VIRTUAL == TWHEEL_VIRTUAL, "clocks");
+static_assert(TWHEEL_TABLE_VIRTUAL == TWHEEL_CALLER, "clocks");
 /* Other languages count on these. */
 static_assert(sizeof(struct twheel_table_options) == 32, "options");
 static_assert(offsetof(struct twheel_table_options, backend) == 4, "options.backend");

@@ -237,7 +237,7 @@ static int options_get(struct twheel_options *to, const struct twheel_options *f
 		return ret;
 	if (!to->tick_ns)
 		to->tick_ns = TWHEEL_MSEC;
-	if (to->clock > TWHEEL_VIRTUAL || to->reserved ||
+	if (to->clock > TWHEEL_CALLER || to->reserved ||
 	    to->flags & ~(TWHEEL_SHARED | TWHEEL_IMMEDIATE | TWHEEL_MEASURE) ||
 	    to->tick_ns < TICK_MIN_NS || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
 		return -EINVAL;

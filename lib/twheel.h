@@ -188,7 +188,7 @@ struct twheel_timer {
 #define TWHEEL_BOOTTIME		1U	/* goes on while the machine sleeps; does not wake it */
 #define TWHEEL_REALTIME		2U
 #define TWHEEL_TAI		3U
-#define TWHEEL_VIRTUAL		4U	/* begins at 0, and moves by twheel_advance() only */
+#define TWHEEL_CALLER		4U	/* the caller's: begins at 0, moves by twheel_advance() only */
 
 /*
  * Flags of a wheel.
@@ -521,7 +521,7 @@ int twheel_flush(struct twheel *w);
  * twheel_wait() - end the turn, sleep, and dispatch: a loop for a program that has none
  * @w: the wheel
  * @timeout_ns: how long it sleeps at most, on the wheel's clock, or CLOCK_MONOTONIC if that
- *	is virtual; TWHEEL_NEVER for no limit
+ *	is the caller's; TWHEEL_NEVER for no limit
  *
  * Return: how many callbacks were called; 0 if time was up, or if twheel_wake() was called and
  * nothing was due;
@@ -551,8 +551,8 @@ uint64_t twheel_now(struct twheel *w);
 uint64_t twheel_update(struct twheel *w);
 
 /**
- * twheel_advance() - move the virtual clock
- * @w: a wheel with TWHEEL_VIRTUAL
+ * twheel_advance() - move the caller's clock
+ * @w: a wheel with TWHEEL_CALLER
  * @to_ns: the new time, not before the present one, and below 2^63 - 1
  *
  * What is due by @to_ns is for the next twheel_dispatch().

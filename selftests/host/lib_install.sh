@@ -225,7 +225,7 @@ write_program()
 
 		memset(&options, 0, sizeof(options));
 		options.size = sizeof(options);
-		options.clock = TWHEEL_VIRTUAL;
+		options.clock = TWHEEL_CALLER;
 		options.data = o;
 		if (twheel_open(&w, &options) < 0 || twheel_data(w) != o)
 			return 1;

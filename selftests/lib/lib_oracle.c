@@ -2,7 +2,7 @@
 /*
  * lib_oracle.c - a plain array that knows what libtwheel has to do
  *
- * A world is a wheel on the virtual clock beside an array of all timers.  All that is asked
+ * A world is a wheel on the caller's clock beside an array of all timers.  All that is asked
  * of the library goes through here, and each callback is compared with what the array says:
  * a timer expires once, not before its deadline, in the first dispatch at or after the edge
  * of its tick that is not cut off, in the order that the header promises, and not after it
@@ -888,7 +888,7 @@ struct world *world_make(const struct shape *shape)
 {
 	const struct twheel_options options = {
 		.size = sizeof(options),
-		.clock = TWHEEL_VIRTUAL,
+		.clock = TWHEEL_CALLER,
 		.flags = shape->flags,
 		.tick_ns = shape->tick_ns,
 		.slack_ns = shape->slack_ns,

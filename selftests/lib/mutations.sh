@@ -557,7 +557,7 @@ mutation clock_that_is_ahead_is_read_first loop.c \
 		ahead = loop_clock(CLOCK_TAI) - ahead;' \
 	'		ahead = loop_clock(CLOCK_TAI);
 		ahead = ahead - loop_clock(CLOCK_REALTIME) + TWHEEL_SEC / 2;'
-mutation virtual_clock_sets_the_descriptor_by_time loop.c \
+mutation callers_clock_sets_the_descriptor_by_time loop.c \
 	'		return ns <= w->clock_ns;
 ' \
 	'		return max64(ns, 1);
@@ -614,7 +614,7 @@ mutation last_period_is_in_the_past loop.c \
 	'time_add(ns, w->periods * interval_ns)' \
 	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)'
 mutation periods_are_counted_from_the_dispatch loop.c \
-	'is_virtual ? w->clock_ns : loop_clock(clock_id(w))' \
+	'is_callers ? w->clock_ns : loop_clock(clock_id(w))' \
 	'w->passed_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
 	'	w->periods = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rules of lib/twheel.h on the virtual clock, one test each: deadlines, starts and stops,
+ * The rules of lib/twheel.h on the caller's clock, one test each: deadlines, starts and stops,
  * order, periods, and idle timers.
  */
 #include "twheel_lib_test.h"
@@ -20,7 +20,7 @@ FIXTURE_SETUP(lib)
 
 	for (i = 0; i < MANY; i++)
 		mark_init(&self->mark[i]);
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	ASSERT_NE(NULL, self->w);
 }
 
@@ -69,7 +69,7 @@ TEST_F(lib, timer_expires_at_the_edge_with_ticks_of_a_power_of_two)
 	unsigned int bit;
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, 1024));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, 1024));
 	for (bit = 10; bit < 62; bit++) {
 		struct mark *m = &self->mark[bit];
 
@@ -101,7 +101,7 @@ TEST_F(lib, restart_into_the_past_is_for_the_next_dispatch)
 			struct mark *m = &self->mark[i * 5 + how];
 			struct twheel *w;
 
-			ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, ticks[i]));
+			ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, ticks[i]));
 			ASSERT_EQ(0, lib_step(w, 10 * TW_SEC + 1));
 			twheel_start(w, &m->timer, how < 2 ? 10 * TW_SEC : TW_MS);
 			twheel_next(w);
@@ -176,7 +176,7 @@ TEST_F(lib, delay_of_0_is_for_the_next_dispatch)
 TEST_F(lib, slack_is_rounded_down_to_ticks_and_joins_expiries)
 {
 	struct twheel_options options = {
-		.size = sizeof(options), .clock = TWHEEL_VIRTUAL, .slack_ns = 10 * TW_MS - 1,
+		.size = sizeof(options), .clock = TWHEEL_CALLER, .slack_ns = 10 * TW_MS - 1,
 	};
 	struct twheel *w;
 	int i;
@@ -310,7 +310,7 @@ TEST_F(lib, all_that_is_due_has_its_turn_before_what_is_started_meanwhile)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct twheel *w;
 
-		ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+		ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, TW_MS));
 		for (k = 0; k < 200; k++) {
 			mark_init(&self->mark[k]);
 			if (k < rows[i].selves) {
@@ -380,8 +380,8 @@ TEST_F(lib, stop_of_an_idle_timer_needs_no_wheel)
 	unsigned int i;
 
 	for (i = 0; i < NR_WHEELS; i++) {
-		ASSERT_EQ(0, lib_open(&wheels[i], TWHEEL_VIRTUAL, 0, TW_MS));
-		ASSERT_EQ(0, lib_open(&shared[i], TWHEEL_VIRTUAL, TWHEEL_SHARED, TW_MS));
+		ASSERT_EQ(0, lib_open(&wheels[i], TWHEEL_CALLER, 0, TW_MS));
+		ASSERT_EQ(0, lib_open(&shared[i], TWHEEL_CALLER, TWHEEL_SHARED, TW_MS));
 	}
 	for (i = 0; i < NR_WHEELS; i++) {
 		twheel_start(wheels[i], &m[0].timer, TW_MS);

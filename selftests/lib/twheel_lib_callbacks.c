@@ -34,8 +34,8 @@ FIXTURE_SETUP(callbacks)
 
 	for (i = 0; i < MANY; i++)
 		mark_init(&self->mark[i]);
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, variant->flags, TW_MS));
-	ASSERT_EQ(0, lib_open(&self->other, TWHEEL_VIRTUAL, variant->flags, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, variant->flags, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->other, TWHEEL_CALLER, variant->flags, TW_MS));
 }
 
 FIXTURE_TEARDOWN(callbacks)
@@ -247,7 +247,7 @@ TEST_F(callbacks, callback_of_a_periodic_timer_may_close_the_wheel)
 		struct mark *m = malloc(sizeof(*m));
 		struct twheel *w;
 
-		ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, variant->flags, TW_MS));
+		ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, variant->flags, TW_MS));
 		mark_init(m);
 		m->does = closes_the_wheel;
 		twheel_start_periodic(w, &m->timer, TW_MS, TW_MS, flags);

@@ -164,7 +164,7 @@ TEST_F(clocks, restart_to_never_in_a_new_turn_is_never)
 	twheel_close(w);
 }
 
-TEST_F(clocks, advance_is_for_the_virtual_clock)
+TEST_F(clocks, advance_is_for_the_callers_clock)
 {
 	struct twheel *w;
 
@@ -418,12 +418,12 @@ TEST_F(loops, time_that_next_says_is_when_to_wake_up)
 	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
 }
 
-TEST_F(loops, wait_without_a_timer_ends_when_time_is_up_also_on_the_virtual_clock)
+TEST_F(loops, wait_without_a_timer_ends_when_time_is_up_also_on_the_callers_clock)
 {
 	__u64 before_ns = tw_now(CLOCK_MONOTONIC);
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, TW_MS));
 	twheel_start(w, &self->seen[0].timer, TW_SEC);
 	EXPECT_EQ(0, twheel_wait(w, 20 * TW_MS));
 	EXPECT_LE(before_ns + 20 * TW_MS, tw_now(CLOCK_MONOTONIC));

@@ -95,7 +95,7 @@ TEST_F(descriptor, descriptor_is_set_once_more_if_a_slot_gets_more_than_32_timer
 	struct twheel *w;
 	int i;
 
-	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, TW_MS));
 	ASSERT_LE(0, twheel_fd(w));
 	for (i = 0; i < FEW; i++)
 		twheel_start(w, &self->mark[i].timer, TW_HOUR + i * TW_SEC);
@@ -185,11 +185,11 @@ TEST_F(descriptor, descriptor_stays_readable_while_something_is_left)
 	EXPECT_EQ(0, readable(self->w, 20));
 }
 
-TEST_F(descriptor, descriptor_of_a_virtual_clock_is_readable_if_something_is_due)
+TEST_F(descriptor, descriptor_of_the_callers_clock_is_readable_if_something_is_due)
 {
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, TW_MS));
 	ASSERT_LE(0, twheel_fd(w));
 	twheel_start(w, &self->mark[0].timer, TW_SEC);
 	EXPECT_EQ(0, twheel_flush(w));

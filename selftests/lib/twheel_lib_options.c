@@ -53,9 +53,9 @@ TEST_F(options, options_outside_their_range_are_einval)
 	EXPECT_EQ(-EINVAL, try_open(&options));
 	options.slack_ns = TW_HOUR;
 	EXPECT_EQ(0, try_open(&options));
-	options.clock = TWHEEL_VIRTUAL + 1;
+	options.clock = TWHEEL_CALLER + 1;
 	EXPECT_EQ(-EINVAL, try_open(&options));
-	options.clock = TWHEEL_VIRTUAL;
+	options.clock = TWHEEL_CALLER;
 	EXPECT_EQ(0, try_open(&options));
 	options.flags = TWHEEL_MEASURE << 1;
 	EXPECT_EQ(-EINVAL, try_open(&options));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel against a plain array, on the virtual clock: random timers of all kinds,
+ * libtwheel against a plain array, on the caller's clock: random timers of all kinds,
  * bursts, limits, and callbacks that start, stop, move, dispatch, and advance the clock.
  * TW_ROUNDS says how many worlds, TW_SEED which ones.
  */

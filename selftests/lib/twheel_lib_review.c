@@ -356,7 +356,7 @@ TEST_F(review, a_fixed_delay_whose_callback_left_does_not_wait_for_a_longer_one)
 {
 	int i;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	for (i = 0; i < 2; i++) {
 		struct mark *m = &self->mark[i];
 
@@ -405,7 +405,7 @@ TEST_F(review, periods_are_those_of_the_callback_after_a_nested_dispatch)
 {
 	struct mark *m = self->mark;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	m->does = dispatches;
 	m->others = &m[1];
 	twheel_start_every(self->w, &m->timer, 10 * TW_MS);
@@ -429,7 +429,7 @@ TEST_F(review, a_fixed_delay_that_moves_in_its_callback_counts_from_its_end)
 {
 	struct mark *m = self->mark;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	m->does = moves_itself;
 	m->others = &m[1];
 	twheel_start_periodic(self->w, &m->timer, 10 * TW_MS, 10 * TW_MS, TWHEEL_FIXED_DELAY);
@@ -462,7 +462,7 @@ TEST_F(review, a_fixed_delay_that_an_inner_one_moves_counts_from_the_end_of_its_
 {
 	struct mark *m = self->mark;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	m[0].does = starts_and_dispatches;
 	m[0].others = &m[1];
 	m[1].does = stops_itself_and_moves_the_outer_one;
@@ -490,7 +490,7 @@ TEST_F(review, fixed_delays_count_from_their_ends_however_deep_they_are_nested)
 	const int deep = 40;
 	int i;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	for (i = 0; i < deep; i++) {
 		m[i].does = dispatches_deeper;
 		m[i].others = i + 1 < deep ? &m[i + 1] : NULL;
@@ -523,7 +523,7 @@ TEST_F(review, a_fixed_delay_whose_callback_has_not_returned_waits_for_an_edge)
 	for (late = 0; late < 2; late++) {
 		struct mark *m = &self->mark[2 * late];
 
-		ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+		ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 		m[0].does = dispatches_after_its_delay;
 		m[0].data = (void *)(uintptr_t)(late ? 3 * TW_MS : TW_MS * 26 / 10);
 		m[0].others = &m[1];
@@ -544,7 +544,7 @@ TEST_F(review, timers_restarted_for_later_make_no_dispatch_long)
 	__u64 moved = 0, before;
 	int i, rounds;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	for (i = 0; i < MANY; i++)
 		twheel_start(self->w, &self->mark[i].timer, 50 * TW_MS);
 	for (i = 0; i < MANY; i++)
@@ -564,7 +564,7 @@ TEST_F(review, timers_restarted_for_later_make_no_dispatch_long)
 
 TEST_F(review, a_start_that_has_passed_wakes_an_immediate_loop)
 {
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, TWHEEL_IMMEDIATE, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, TWHEEL_IMMEDIATE, TW_MS));
 	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 0));
 	twheel_start(self->w, &self->mark[0].timer, 0);
 	EXPECT_EQ(POLLIN, tw_poll(twheel_fd(self->w), POLLIN, TW_PATIENCE_MS));
@@ -624,7 +624,7 @@ TEST_F(review, flush_after_a_callback_that_moves_the_clock_leaves_nothing_readab
 	struct mark *m = self->mark;
 	int i, fd;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	fd = twheel_fd(self->w);
 	ASSERT_LE(3, fd);
 	for (i = 0; i < 2; i++) {
@@ -691,11 +691,11 @@ TEST_F(review, a_wake_before_there_is_a_descriptor_is_not_lost)
 	EXPECT_FALSE(is_readable(twheel_fd(self->w)));
 }
 
-TEST_F(review, a_wake_is_not_lost_if_the_virtual_clock_is_moved)
+TEST_F(review, a_wake_is_not_lost_if_the_callers_clock_is_moved)
 {
 	int moved;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, TWHEEL_SHARED, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, TWHEEL_SHARED, TW_MS));
 	for (moved = 0; moved < 2; moved++) {
 		twheel_wake(self->w);
 		EXPECT_EQ(0, twheel_advance(self->w, twheel_now(self->w) + TW_MS));
@@ -796,8 +796,8 @@ TEST_F(review, stop_all_leaves_alone_where_the_other_thread_is)
 	struct mark *m = self->mark;
 	struct twheel *inner;
 
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
-	ASSERT_EQ(0, lib_open(&inner, TWHEEL_VIRTUAL, TWHEEL_SHARED, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&inner, TWHEEL_CALLER, TWHEEL_SHARED, TW_MS));
 	m[0].does = dispatches_inner;
 	m[0].data = inner;
 	m[2].does = stops_all_there;
@@ -977,7 +977,7 @@ TEST_F(review, a_thread_knows_nothing_of_a_wheel_that_another_one_has_closed)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, lib_open(&w[i], TWHEEL_VIRTUAL, 0, TW_MS));
+		ASSERT_EQ(0, lib_open(&w[i], TWHEEL_CALLER, 0, TW_MS));
 		twheel_start(w[i], &m[i].timer, 0);
 	}
 	atomic_store(&stage, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel by time, on the virtual clock: when a loop has to wake up, how much one dispatch
+ * libtwheel by time, on the caller's clock: when a loop has to wake up, how much one dispatch
  * does, what a wheel says of itself, and its end.
  */
 #include "twheel_lib_test.h"
@@ -22,7 +22,7 @@ FIXTURE_SETUP(turns)
 
 	for (i = 0; i < MANY; i++)
 		mark_init(&self->mark[i]);
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 }
 
 FIXTURE_TEARDOWN(turns)
@@ -82,7 +82,7 @@ TEST_F(turns, next_knows_a_timer_that_was_moved_before_its_slot_came_up)
 			__u64 deadline_ns = 11 * slot_ns + offset * grain_ns + 5;
 			struct twheel *w;
 
-			ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, TW_MS));
+			ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, TW_MS));
 			twheel_start_at(w, &now->timer, 10 * slot_ns + at * grain_ns);
 			twheel_start_at(w, &then->timer, deadline_ns);
 			ASSERT_EQ(1, lib_step(w, twheel_next(w)));
@@ -179,7 +179,7 @@ TEST_F(turns, dispatch_ends_just_before_the_end_of_time_though_that_is_an_edge)
 	struct twheel *w;
 
 	ASSERT_EQ(0, end_ns % 3577);
-	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, 0, 3577));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, 0, 3577));
 	EXPECT_EQ(-EINVAL, twheel_advance(w, end_ns));
 	EXPECT_EQ(0, lib_step(w, end_ns - 1));
 	twheel_start_at(w, &self->mark[0].timer, end_ns);
@@ -376,7 +376,7 @@ FIXTURE_SETUP(crowds)
 {
 	self->crowd = (struct crowd){ .mark = calloc(CROWD, sizeof(struct mark)) };
 	ASSERT_NE(NULL, self->crowd.mark);
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 }
 
 FIXTURE_TEARDOWN(crowds)
@@ -754,7 +754,7 @@ TEST_F(turns, slowest_callback_is_measured_if_that_was_asked_for)
 {
 	struct twheel *w;
 
-	ASSERT_EQ(0, lib_open(&w, TWHEEL_VIRTUAL, TWHEEL_MEASURE, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_CALLER, TWHEEL_MEASURE, TW_MS));
 	self->mark[0].does = takes_long;
 	twheel_start(w, &self->mark[0].timer, TW_MS);
 	twheel_start(w, &self->mark[1].timer, TW_MS);
@@ -764,7 +764,7 @@ TEST_F(turns, slowest_callback_is_measured_if_that_was_asked_for)
 	twheel_close(w);
 }
 
-/* ---- the virtual clock ----------------------------------------------------------- */
+/* ---- the caller's clock ----------------------------------------------------------- */
 
 TEST_F(turns, advance_to_the_past_or_beyond_all_time_is_einval_and_moves_nothing)
 {
@@ -793,7 +793,7 @@ TEST_F(turns, close_leaves_every_timer_idle_and_calls_nothing)
 	for (i = 0; i < MANY; i++)
 		ASSERT_FALSE(twheel_timer_pending(&self->mark[i].timer));
 	/* So they can be started in another one. */
-	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_VIRTUAL, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	for (i = 0; i < MANY; i++)
 		twheel_start(self->w, &self->mark[i].timer, TW_MS);
 	ASSERT_EQ(MANY, lib_step(self->w, TW_MS));

@@ -310,7 +310,7 @@ TEST(timers_in_the_process_expire)
 	};
 	uint64_t counted = 0;
 	const struct twheel_options options = {
-		.size = sizeof(options), .clock = TWHEEL_VIRTUAL, .data = &counted,
+		.size = sizeof(options), .clock = TWHEEL_CALLER, .data = &counted,
 	};
 	struct twheel_stats stats;
 	struct twheel *w;

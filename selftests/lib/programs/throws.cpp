@@ -53,7 +53,7 @@ static int on_a_wheel(uint32_t flags)
 	int i, exceptions = 0;
 
 	options.size = sizeof(options);
-	options.clock = TWHEEL_VIRTUAL;
+	options.clock = TWHEEL_CALLER;
 	options.flags = flags;
 	if (twheel_open(&w, &options) < 0)
 		return 1;
@@ -109,7 +109,7 @@ static int on_two_threads()
 	int exceptions = 0, called = 0, i;
 
 	options.size = sizeof(options);
-	options.clock = TWHEEL_VIRTUAL;
+	options.clock = TWHEEL_CALLER;
 	options.flags = TWHEEL_SHARED;
 	if (twheel_open(&w, &options) < 0)
 		return 1;
@@ -148,7 +148,7 @@ static int out_of_a_visitor(uint32_t flags)
 	int visited = 0, i, pending = 0;
 
 	options.size = sizeof(options);
-	options.clock = TWHEEL_VIRTUAL;
+	options.clock = TWHEEL_CALLER;
 	options.flags = flags;
 	if (twheel_open(&w, &options) < 0)
 		return 1;
@@ -224,7 +224,7 @@ static int in_a_callback(uint32_t flags)
 	Outer outer;
 
 	options.size = sizeof(options);
-	options.clock = TWHEEL_VIRTUAL;
+	options.clock = TWHEEL_CALLER;
 	options.flags = flags;
 	if (twheel_open(&w, &options) < 0)
 		return 1;
@@ -255,7 +255,7 @@ static int out_of_a_closed_wheel(uint32_t flags)
 	int i;
 
 	options.size = sizeof(options);
-	options.clock = TWHEEL_VIRTUAL;
+	options.clock = TWHEEL_CALLER;
 	options.flags = flags;
 	twheel_timer_init(&timer, closes_and_throws);
 	for (i = 0; i < 100; i++) {

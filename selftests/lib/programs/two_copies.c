@@ -31,7 +31,7 @@ static void dispatches(struct twheel *w, struct twheel_timer *t)
 static int on_a_wheel(uint32_t flags)
 {
 	struct twheel_options options = {
-		.size = sizeof(options), .clock = TWHEEL_VIRTUAL, .flags = flags,
+		.size = sizeof(options), .clock = TWHEEL_CALLER, .flags = flags,
 	};
 	struct twheel_timer timer[3];
 	struct twheel *w;

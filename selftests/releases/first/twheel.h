@@ -74,7 +74,7 @@ struct twheel_timer {
 #define TWHEEL_BOOTTIME		1U
 #define TWHEEL_REALTIME		2U
 #define TWHEEL_TAI		3U
-#define TWHEEL_VIRTUAL		4U
+#define TWHEEL_CALLER		4U
 
 #define TWHEEL_SHARED		(1U << 0)
 #define TWHEEL_IMMEDIATE	(1U << 1)
