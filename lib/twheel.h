@@ -563,6 +563,26 @@ uint64_t twheel_update(struct twheel *w);
 int twheel_advance(struct twheel *w, uint64_t to_ns);
 
 /**
+ * twheel_from_ms() - a time of a loop that counts milliseconds
+ * @ms: milliseconds
+ *
+ * Return: nanoseconds; TWHEEL_NEVER if they are too many for a number of 64 bits.
+ */
+_TWHEEL_FUNCTION
+uint64_t twheel_from_ms(uint64_t ms);
+
+/**
+ * twheel_left_ms() - how long a loop may sleep, as the timeout of poll() or epoll_wait()
+ * @until_ns: what twheel_next() has returned
+ * @now_ns: the time, on the same clock
+ *
+ * Return: milliseconds, rounded up; 0 if @until_ns has passed, -1 if it is TWHEEL_NEVER, and
+ * 2^31 - 1 if there are more.
+ */
+_TWHEEL_FUNCTION
+int twheel_left_ms(uint64_t until_ns, uint64_t now_ns);
+
+/**
  * twheel_after_fork() - in the child after fork(): go on with a wheel of its own
  * @w: the wheel
  *
@@ -730,6 +750,25 @@ uint64_t twheel_timer_deadline(const struct twheel_timer *t)
 	if (!t->deadline || t->deadline == _TWHEEL_KEY - 1)
 		return TWHEEL_NEVER;
 	return t->deadline & ~_TWHEEL_KEY;
+}
+
+_TWHEEL_FUNCTION
+uint64_t twheel_from_ms(uint64_t ms)
+{
+	return ms > TWHEEL_NEVER / TWHEEL_MSEC ? TWHEEL_NEVER : ms * TWHEEL_MSEC;
+}
+
+_TWHEEL_FUNCTION
+int twheel_left_ms(uint64_t until_ns, uint64_t now_ns)
+{
+	uint64_t left_ns;
+
+	if (until_ns == TWHEEL_NEVER)
+		return -1;
+	if (until_ns <= now_ns)
+		return 0;
+	left_ns = until_ns - now_ns - 1;
+	return left_ns >= INT32_MAX * TWHEEL_MSEC ? INT32_MAX : (int)(left_ns / TWHEEL_MSEC) + 1;
 }
 
 #endif /* TWHEEL_NO_INLINE */

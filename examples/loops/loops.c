@@ -25,15 +25,16 @@
 static const struct loop {
 	const char *name;
 	loop_run *run;
-	uint32_t flags;				/* of its wheel */
+	uint32_t flags, clock;			/* of its wheel */
 } loops[] = {
-	{ "poll", loop_poll, 0 },
-	{ "libuv", loop_libuv, 0 },
-	{ "libev", loop_libev, 0 },
-	{ "libevent", loop_libevent, TWHEEL_IMMEDIATE },
-	{ "sd_event", loop_sd_event, 0 },
-	{ "glib", loop_glib, 0 },
-	{ "io_uring", loop_io_uring, 0 },
+	{ "poll", loop_poll, 0, TWHEEL_MONOTONIC },
+	{ "own", loop_own, 0, TWHEEL_CALLER },
+	{ "libuv", loop_libuv, 0, TWHEEL_MONOTONIC },
+	{ "libev", loop_libev, 0, TWHEEL_MONOTONIC },
+	{ "libevent", loop_libevent, TWHEEL_IMMEDIATE, TWHEEL_MONOTONIC },
+	{ "sd_event", loop_sd_event, 0, TWHEEL_MONOTONIC },
+	{ "glib", loop_glib, 0, TWHEEL_MONOTONIC },
+	{ "io_uring", loop_io_uring, 0, TWHEEL_MONOTONIC },
 };
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -68,13 +69,17 @@ static void expired(struct twheel *w, struct twheel_timer *t)
 
 static bool run(const struct loop *loop)
 {
-	struct twheel_options options = { .size = sizeof(options), .flags = loop->flags };
+	struct twheel_options options = {
+		.size = sizeof(options), .clock = loop->clock, .flags = loop->flags,
+	};
 	struct twheel *w;
 	int ret = twheel_open(&w, &options);
 	size_t pending;
 
 	if (ret)
 		errx(1, "there is no wheel: %s", strerror(-ret));
+	if (loop->clock == TWHEEL_CALLER)
+		loop_own_begin(w);
 	left = TIMERS * EXPIRIES;
 	early = 0;
 	done = false;

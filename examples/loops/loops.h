@@ -13,8 +13,11 @@
 typedef void loop_run(struct twheel *w, const bool *done);
 
 #define LOOP __attribute__((weak))
-extern loop_run loop_poll, loop_libuv LOOP, loop_libev LOOP, loop_libevent LOOP,
+extern loop_run loop_poll, loop_own, loop_libuv LOOP, loop_libev LOOP, loop_libevent LOOP,
 		loop_sd_event LOOP, loop_glib LOOP, loop_io_uring LOOP;
+
+/* Before the first timer is started, if the clock of the wheel is that of loop_own(). */
+void loop_own_begin(struct twheel *w);
 
 /* The clock of a wheel with the default options. */
 static inline uint64_t now_ns(void)

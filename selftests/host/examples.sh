@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/examples_test
-loops='poll libuv libev libevent sd_event glib io_uring'
+loops='poll own libuv libev libevent sd_event glib io_uring'
 
 fresh_tree()
 {
@@ -175,7 +175,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..23"
+echo "1..24"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \

@@ -349,6 +349,15 @@ mutation nothing_is_moved_ahead wheel.c \
 mutation all_is_moved_ahead wheel.c \
 	'#define AHEAD		128' \
 	'#define AHEAD		(1 << 30)'
+mutation milliseconds_overflow twheel.h \
+	'ms > TWHEEL_NEVER / TWHEEL_MSEC' \
+	'false'
+mutation milliseconds_are_rounded_down twheel.h \
+	'left_ns = until_ns - now_ns - 1;' \
+	'left_ns = until_ns - now_ns - TWHEEL_MSEC;'
+mutation milliseconds_are_cut_off twheel.h \
+	'left_ns >= INT32_MAX * TWHEEL_MSEC ?' \
+	'false ?'
 mutation start_by_a_deadline_reads_the_clock timers.c \
 	'if (!is_immediate(w))' \
 	'if (true)'

@@ -5,7 +5,7 @@
 # The examples, without the module and with it. A loop that was built without its library
 # is skipped.
 
-loops='poll libuv libev libevent sd_event glib io_uring'
+loops='poll own libuv libev libevent sd_event glib io_uring'
 idle='--connections=50 --seconds=6 --idle=2 --request=1'
 number=0
 

@@ -399,6 +399,31 @@ TEST_F(lib, stop_of_an_idle_timer_needs_no_wheel)
 	}
 }
 
+TEST_F(lib, milliseconds_are_rounded_up_and_saturate)
+{
+	const __u64 max_ms = UINT64_MAX / TW_MS, int_max = INT32_MAX;
+
+	EXPECT_EQ(0, twheel_from_ms(0));
+	EXPECT_EQ(7 * TW_MS, twheel_from_ms(7));
+	EXPECT_EQ(max_ms * TW_MS, twheel_from_ms(max_ms));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_from_ms(max_ms + 1));
+	EXPECT_EQ(TWHEEL_NEVER, twheel_from_ms(UINT64_MAX));
+	EXPECT_EQ(0, twheel_left_ms(0, 0));
+	EXPECT_EQ(0, twheel_left_ms(5, 5));
+	EXPECT_EQ(0, twheel_left_ms(5, 6));
+	EXPECT_EQ(0, twheel_left_ms(5, UINT64_MAX));
+	EXPECT_EQ(1, twheel_left_ms(6, 5));
+	EXPECT_EQ(1, twheel_left_ms(TW_MS, 0));
+	EXPECT_EQ(2, twheel_left_ms(TW_MS + 1, 0));
+	EXPECT_EQ(INT32_MAX - 1, twheel_left_ms((int_max - 1) * TW_MS, 0));
+	EXPECT_EQ(INT32_MAX, twheel_left_ms((int_max - 1) * TW_MS + 1, 0));
+	EXPECT_EQ(INT32_MAX, twheel_left_ms(int_max * TW_MS, 0));
+	EXPECT_EQ(INT32_MAX, twheel_left_ms(int_max * TW_MS + 1, 0));
+	EXPECT_EQ(INT32_MAX, twheel_left_ms(UINT64_MAX - 1, 0));
+	EXPECT_EQ(-1, twheel_left_ms(TWHEEL_NEVER, 0));
+	EXPECT_EQ(-1, twheel_left_ms(TWHEEL_NEVER, UINT64_MAX));
+}
+
 TEST_F(lib, restart_to_later_expires_later_once)
 {
 	twheel_start(self->w, &self->mark[0].timer, TW_MS);

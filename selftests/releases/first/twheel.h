@@ -142,8 +142,10 @@ size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg);
 
 void twheel_each(struct twheel *w, twheel_visitor *fn, void *arg);
 
+_TWHEEL_FUNCTION
 bool twheel_timer_pending(const struct twheel_timer *t);
 
+_TWHEEL_FUNCTION
 uint64_t twheel_timer_deadline(const struct twheel_timer *t);
 
 void twheel_timer_move(struct twheel *w, struct twheel_timer *to, struct twheel_timer *from);
@@ -166,6 +168,12 @@ uint64_t twheel_update(struct twheel *w);
 
 int twheel_advance(struct twheel *w, uint64_t to_ns);
 
+_TWHEEL_FUNCTION
+uint64_t twheel_from_ms(uint64_t ms);
+
+_TWHEEL_FUNCTION
+int twheel_left_ms(uint64_t until_ns, uint64_t now_ns);
+
 void twheel_after_fork(struct twheel *w);
 
 void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size);
@@ -174,13 +182,16 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 #define _TWHEEL_UNLIKELY(x)	__builtin_expect(!!(x), 0)
 #define _TWHEEL_KEY	(1ULL << 63)
 #define _TWHEEL_SLOTS	256
+#define _TWHEEL_SHARED_BIT	16U
 
 #ifdef __cplusplus
 #define _TWHEEL_HEAD(w)		reinterpret_cast<struct _twheel_head *>(w)
+#define _TWHEEL_ADDRESS(w)	reinterpret_cast<uintptr_t>(w)
 #define _TWHEEL_SIGNED(x)	static_cast<int64_t>(x)
 #define _TWHEEL_BIT(x)		(63U ^ static_cast<unsigned int>(__builtin_clzll(x)))
 #else
 #define _TWHEEL_HEAD(w)		((struct _twheel_head *)(w))
+#define _TWHEEL_ADDRESS(w)	((uintptr_t)(w))
 #define _TWHEEL_SIGNED(x)	((int64_t)(x))
 #define _TWHEEL_BIT(x)		(63U ^ (unsigned int)__builtin_clzll(x))
 #endif
@@ -266,7 +277,7 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t)
 {
 	struct twheel_timer *next, **pprev;
 
-	if (_TWHEEL_UNLIKELY(_TWHEEL_HEAD(w)->shared))
+	if (_TWHEEL_UNLIKELY(_TWHEEL_ADDRESS(w) & _TWHEEL_SHARED_BIT))
 		return _twheel_stop_slow(w, t);
 	if (!t->deadline)
 		return false;
@@ -276,6 +287,39 @@ bool twheel_stop(struct twheel *w, struct twheel_timer *t)
 	*pprev = next;
 	next->pprev = pprev;
 	return true;
+}
+
+_TWHEEL_FUNCTION
+bool twheel_timer_pending(const struct twheel_timer *t)
+{
+	return t->deadline != 0;
+}
+
+_TWHEEL_FUNCTION
+uint64_t twheel_timer_deadline(const struct twheel_timer *t)
+{
+	if (!t->deadline || t->deadline == _TWHEEL_KEY - 1)
+		return TWHEEL_NEVER;
+	return t->deadline & ~_TWHEEL_KEY;
+}
+
+_TWHEEL_FUNCTION
+uint64_t twheel_from_ms(uint64_t ms)
+{
+	return ms > TWHEEL_NEVER / TWHEEL_MSEC ? TWHEEL_NEVER : ms * TWHEEL_MSEC;
+}
+
+_TWHEEL_FUNCTION
+int twheel_left_ms(uint64_t until_ns, uint64_t now_ns)
+{
+	uint64_t left_ns;
+
+	if (until_ns == TWHEEL_NEVER)
+		return -1;
+	if (until_ns <= now_ns)
+		return 0;
+	left_ns = until_ns - now_ns - 1;
+	return left_ns >= INT32_MAX * TWHEEL_MSEC ? INT32_MAX : (int)(left_ns / TWHEEL_MSEC) + 1;
 }
 
 #endif
