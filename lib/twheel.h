@@ -188,7 +188,7 @@ struct twheel_timer {
 #define TWHEEL_BOOTTIME		1U	/* goes on while the machine sleeps; does not wake it */
 #define TWHEEL_REALTIME		2U
 #define TWHEEL_TAI		3U
-#define TWHEEL_CALLER		4U	/* the caller's: begins at 0, moves by twheel_advance() only */
+#define TWHEEL_CALLER		4U	/* begins at 0, moves by twheel_advance() only */
 
 /*
  * Flags of a wheel.

@@ -69,7 +69,7 @@ struct twheel {
 	uint64_t edge_ns;		/* a tick and the slack */
 	uint64_t set_ns;		/* what the timerfd is set to; TWHEEL_NEVER: not set */
 	uint64_t begin[LEVELS_MAX];	/* of each level, no slot before this one has a timer */
-	uint64_t crowded[LEVELS_MAX];	/* the number of the slot that was found crowded last: a hint */
+	uint64_t crowded[LEVELS_MAX];	/* of each level: the slot that was crowded, a hint */
 	uint32_t levels;		/* bits: those that may have a slot that is not empty */
 	uint32_t grain_shift;		/* the width of a slot of level 0, in bits */
 	int fd;				/* below 0: none */
