@@ -81,6 +81,10 @@ install-lib uninstall-lib install-man uninstall-man:
 install-tools uninstall-tools:
 	@$(call below,tools/twheelctl) $(@:%-tools=%)
 
+# The part of the library in the process, as two files.
+amalgamation:
+	@$(MAKE) -s -C lib OUTPUT="$(CURDIR)/.cache/amalgamation" $@
+
 # Debian's compiler has no sanitizers for some machines: SANITIZE= does without.
 check-lib:
 	@$(MAKE) -C selftests/lib run
@@ -190,6 +194,8 @@ help:
 	@echo
 	@echo '  make lib            builds libtwheel, the library for programs: lib/libtwheel.a and'
 	@echo '                      lib/libtwheel.so; it needs neither the module nor a kernel'
+	@echo '  make amalgamation   writes twheel.c and twheel.h, its part in the process, below'
+	@echo '                      .cache/amalgamation, for programs that copy sources'
 	@echo '  make check-lib      runs its tests, which need nothing else either'
 	@echo '  make install-lib install-headers install-man'
 	@echo '                      installs it, <linux/twheel.h> and the man pages below'
@@ -240,7 +246,7 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools uninstall-tools check-lib \
-	dist upstream test-upstream test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
+	amalgamation dist upstream test-upstream test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
 	check docs drawings fuzz model \
 	mutants soak languages \
 	bench bench-native demo shell clean distclean help

@@ -14,13 +14,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "loop.h"
+#include "posix.h"
 #include "probes.h"
 
 /* Flags of wheels whose callbacks need more than a call. */

@@ -277,7 +277,8 @@ const char *twheel_version(void);
  * called.
  *
  * Return: 0, or:
- *	-EINVAL		an option is outside its range, or @size is too small
+ *	-EINVAL		an option is outside its range, @size is too small, or the system has
+ *			no such clock
  *	-E2BIG		@options is larger than this library knows, and not zero there
  *	-ENOMEM		out of memory
  */
@@ -501,7 +502,8 @@ uint64_t twheel_next(struct twheel *w);
  * twheel_dispatch() has something to do; level triggered is best.  It is not to be read
  * from, and twheel_close() closes it.
  *
- * Return: the descriptor, -EMFILE, -ENFILE or -ENOMEM.
+ * Return: the descriptor, -EMFILE, -ENFILE or -ENOMEM; -ENOSYS if the system has no timerfd.
+ * All that works by time works there as well.
  */
 int twheel_fd(struct twheel *w);
 

@@ -25,6 +25,13 @@
 /* In a slot with more timers than this, the first one is not searched for. */
 #define FEW		32
 
+/* The library as any POSIX system has it works by time alone. */
+#ifdef TWHEEL_POSIX
+#define HAS_DESCRIPTOR	false
+#else
+#define HAS_DESCRIPTOR	true
+#endif
+
 #define GUARD		0x5afe5afe5afe5afeULL
 
 /* The world whose callbacks are called: one at a time. */
@@ -720,6 +727,8 @@ static void flush(struct world *world)
 
 	world->may_set = true;
 	CHECK(!ret, "%d", ret);
+	if (!HAS_DESCRIPTOR)
+		return;
 	if (true_next(world) <= world->now_ns)
 		CHECK(is_readable(world, PATIENCE_MS), "something is due");
 	else if (world->now_ns && (!world->nr_pending || is_exact(world)))

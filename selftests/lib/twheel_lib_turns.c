@@ -33,6 +33,31 @@ FIXTURE_TEARDOWN(turns)
 
 /* ---- next ------------------------------------------------------------------- */
 
+TEST_F(turns, descriptor_is_there_if_the_system_has_a_timerfd)
+{
+#ifdef TWHEEL_POSIX
+	struct twheel *w;
+
+	EXPECT_EQ(-ENOSYS, twheel_fd(self->w));
+	twheel_start(self->w, &self->mark[0].timer, TW_SEC);
+	EXPECT_EQ(0, twheel_flush(self->w));
+	EXPECT_EQ(-ENOSYS, twheel_fd(self->w));
+	EXPECT_EQ(TW_SEC, twheel_next(self->w));
+	twheel_wake(self->w);
+	EXPECT_EQ(0, twheel_wait(self->w, TW_SEC));
+	ASSERT_EQ(1, lib_step(self->w, TW_SEC));
+	EXPECT_EQ(-EINVAL, lib_open(&w, TWHEEL_BOOTTIME, 0, TW_MS));
+	EXPECT_EQ(-EINVAL, lib_open(&w, TWHEEL_TAI, 0, TW_MS));
+	ASSERT_EQ(0, lib_open(&w, TWHEEL_REALTIME, TWHEEL_SHARED, TW_MS));
+	twheel_start(w, &self->mark[0].timer, TW_HOUR);
+	EXPECT_EQ(-ENOSYS, twheel_wait(w, TW_MS));
+	EXPECT_TRUE(twheel_stop(w, &self->mark[0].timer));
+	twheel_close(w);
+#else
+	EXPECT_LE(0, twheel_fd(self->w));
+#endif
+}
+
 TEST_F(turns, next_is_the_edge_of_the_first_deadline)
 {
 	__u64 seed = 1, first_ns = TWHEEL_NEVER;
