@@ -13,7 +13,6 @@
  * The functions that are inline leave shared wheels to the _slow ones: now is never known there.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -169,6 +168,7 @@ static int settime(struct twheel *w, uint64_t ns)
 	return ret;
 }
 
+#if !ONLY_POSIX
 static int make_fd(const struct twheel *w)
 {
 	clockid_t id = w->options.clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
@@ -182,6 +182,13 @@ static int make_fd(const struct twheel *w)
 	}
 	return fd < 0 ? -errno : fd;
 }
+#else
+static int make_fd(const struct twheel *w)
+{
+	(void)w;
+	return -ENOSYS;
+}
+#endif
 
 /*
  * If the first deadline has become later, the descriptor stays as it is: at worst the program
@@ -623,6 +630,7 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 }
 
 /* Sleep until a descriptor is readable, or a clock has come to a time. */
+#if !ONLY_POSIX
 int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
@@ -635,6 +643,14 @@ int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
 		return -errno;
 	return pollfd.revents & POLLNVAL ? -EBADF : 0;
 }
+#else
+int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
+{
+	(void)id;
+	(void)end_ns;
+	return fd;
+}
+#endif
 
 /* Other threads set the descriptor. */
 static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)

@@ -239,7 +239,7 @@ static int options_get(struct twheel_options *to, const struct twheel_options *f
 	if (!to->tick_ns)
 		to->tick_ns = TWHEEL_MSEC;
 	if (to->clock > TWHEEL_CALLER || to->reserved ||
-	    (!HAS_CLOCKS_OF_LINUX && (to->clock == TWHEEL_BOOTTIME || to->clock == TWHEEL_TAI)) ||
+	    (ONLY_POSIX && (to->clock == TWHEEL_BOOTTIME || to->clock == TWHEEL_TAI)) ||
 	    to->flags & ~(TWHEEL_SHARED | TWHEEL_IMMEDIATE | TWHEEL_MEASURE) ||
 	    to->tick_ns < TICK_MIN_NS || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
 		return -EINVAL;

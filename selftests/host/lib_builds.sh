@@ -197,6 +197,22 @@ has_its_probes()
 	runs probes gcc -O2
 }
 
+# two_files COMPILER OPTION...: what `make amalgamation' writes is C11 without extensions, and
+# needs nothing but POSIX.
+two_files()
+{
+	make -s -C "$top/lib" OUTPUT="$work/two" amalgamation
+	diff "$top/lib/twheel.h" "$work/two/twheel.h"
+	"$@" -std=c11 -pedantic -O2 -Wall -Wextra -Werror -Wundef -Wshadow -Wstrict-prototypes \
+		-I"$work/two" "$work/two/twheel.c" "$programs/first.c" -pthread -o "$work/two/first"
+}
+
+two_files_run()
+{
+	two_files "$@"
+	timeout 60 "$work/two/first"
+}
+
 rm -rf "$work"
 mkdir -p "$work"
 echo "TAP version 13"
@@ -216,6 +232,19 @@ where "clang -flto -fuse-ld=lld" "clang optimizes library and program when it li
 	by_the_link_itself_with_clang
 where "musl-gcc" "a program with musl works with the library by musl" with_musl
 where "gcc ${for_32[*]}" "a program of 32 bits works with the library of 32 bits" with_32_bits
+for compiler in gcc clang; do
+	holds "the two files of the part in the process work by $compiler" two_files_run $compiler
+	holds "the two files of the part in the process work by $compiler without timerfd" \
+		two_files_run $compiler -DTWHEEL_POSIX
+done
+where "musl-gcc" "the two files of the part in the process work with musl" two_files_run musl-gcc
+# Debian: gcc-mingw-w64-x86-64-posix.  Its programs do not run here.
+if command -v x86_64-w64-mingw32-gcc-posix >/dev/null; then
+	holds "the two files of the part in the process build for Windows" \
+		two_files x86_64-w64-mingw32-gcc-posix
+else
+	verdict ok "the two files of the part in the process build for Windows # SKIP there is no mingw"
+fi
 holds "the library works with the hardening flags of a distribution" hardened
 where "gcc -include sys/sdt.h" "the library that is built with USDT=1 has its probes" has_its_probes
 where "clang -fsanitize=memory" "a program runs with the sanitizer of memory" with_sanitizer_of_memory
