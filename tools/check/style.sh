@@ -71,6 +71,7 @@ userspace=(
 	PREFER_DEFINED_ATTRIBUTE_MACRO	# __printf() and its kin are the kernel's,
 	BIT_MACRO			# and so is BIT()
 	VOLATILE			# sig_atomic_t, and memory shared with a child
+	ENOSYS				# what a library says on a system without a call
 )
 # and where there is kselftest_harness.h:
 harness=(
@@ -91,9 +92,8 @@ checkpatch_tests()
 
 checkpatch_lib()
 {
-	# Attributes cannot stand in parentheses, __int128 is a type, and a system without a
-	# call says ENOSYS.
-	local library=(COMPLEX_MACRO UNSPECIFIED_INT ENOSYS)
+	# Attributes cannot stand in parentheses, and __int128 is a type.
+	local library=(COMPLEX_MACRO UNSPECIFIED_INT)
 
 	local cxx=(SPACING MACRO_ARG_PRECEDENCE) file code=() status=0
 
