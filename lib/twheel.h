@@ -635,11 +635,13 @@ void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_t size)
 #define _TWHEEL_HEAD(w)		reinterpret_cast<struct _twheel_head *>(w)
 #define _TWHEEL_ADDRESS(w)	reinterpret_cast<uintptr_t>(w)
 #define _TWHEEL_SIGNED(x)	static_cast<int64_t>(x)
+#define _TWHEEL_INT(x)		static_cast<int>(x)
 #define _TWHEEL_BIT(x)		(63U ^ static_cast<unsigned int>(__builtin_clzll(x)))
 #else
 #define _TWHEEL_HEAD(w)		((struct _twheel_head *)(w))
 #define _TWHEEL_ADDRESS(w)	((uintptr_t)(w))
 #define _TWHEEL_SIGNED(x)	((int64_t)(x))
+#define _TWHEEL_INT(x)		((int)(x))
 #define _TWHEEL_BIT(x)		(63U ^ (unsigned int)__builtin_clzll(x))
 #endif
 
@@ -770,7 +772,9 @@ int twheel_left_ms(uint64_t until_ns, uint64_t now_ns)
 	if (until_ns <= now_ns)
 		return 0;
 	left_ns = until_ns - now_ns - 1;
-	return left_ns >= INT32_MAX * TWHEEL_MSEC ? INT32_MAX : (int)(left_ns / TWHEEL_MSEC) + 1;
+	if (left_ns >= INT32_MAX * TWHEEL_MSEC)
+		return INT32_MAX;
+	return _TWHEEL_INT(left_ns / TWHEEL_MSEC) + 1;
 }
 
 #endif /* TWHEEL_NO_INLINE */

@@ -356,8 +356,8 @@ mutation milliseconds_are_rounded_down twheel.h \
 	'left_ns = until_ns - now_ns - 1;' \
 	'left_ns = until_ns - now_ns - TWHEEL_MSEC;'
 mutation milliseconds_are_cut_off twheel.h \
-	'left_ns >= INT32_MAX * TWHEEL_MSEC ?' \
-	'false ?'
+	'if (left_ns >= INT32_MAX * TWHEEL_MSEC)' \
+	'if (false)'
 mutation start_by_a_deadline_reads_the_clock timers.c \
 	'if (!is_immediate(w))' \
 	'if (true)'

@@ -44,6 +44,8 @@ int main(void)
 	twheel_start(w, &o.timer, TWHEEL_SEC);
 	if (!twheel_stop(w, &o.timer) || twheel_stop(w, &o.timer) || o.called != 1)
 		return 3;
+	if (twheel_left_ms(twheel_from_ms(7), 0) != 7)
+		return 4;
 	twheel_close(w);
 	return 0;
 }
