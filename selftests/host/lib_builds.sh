@@ -125,7 +125,7 @@ two_copies()
 
 all_headers()
 {
-	printf '#include <%s>\n' twheel.h twheel/device.h twheel/table.h
+	printf '#include <%s>\n' twheel.h twheel/device.h twheel/table.h twheel/tcp.h
 }
 
 # A tool that makes bindings leaves functions out that are static or inline, and says nothing.

@@ -71,7 +71,7 @@ header()
 			}
 		}
 		text = text " "
-	}' "$top/lib/twheel.h" "$top"/lib/twheel/{device,table}.h
+	}' "$top/lib/twheel.h" "$top"/lib/twheel/{device,table,tcp}.h
 }
 
 # Those of programs; what begins with an underscore is for the functions that are inline.
@@ -124,7 +124,7 @@ where_there_is()
 expected_files()
 {
 	{
-		printf '%s\n' include/{twheel.h,twheel/{device,table}.h,linux/twheel.h} share/man/man{4/twheel{,_structs}.4,7/libtwheel.7} \
+		printf '%s\n' include/{twheel.h,twheel/{device,table,tcp}.h,linux/twheel.h} share/man/man{4/twheel{,_structs}.4,7/libtwheel.7} \
 			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.1,"so.$version"}}
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort
@@ -142,6 +142,7 @@ install_brings_libraries_headers_and_pages()
 	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
 	cmp "$top/lib/twheel/device.h" "$there/include/twheel/device.h"
 	cmp "$top/lib/twheel/table.h" "$there/include/twheel/table.h"
+	cmp "$top/lib/twheel/tcp.h" "$there/include/twheel/tcp.h"
 	cmp "$top/uapi/linux/twheel.h" "$there/include/linux/twheel.h"
 	[ "$(readlink "$there/lib/libtwheel.so")" = libtwheel.so.1 ]
 	[ "$(readlink "$there/lib/libtwheel.so.1")" = "libtwheel.so.$version" ]

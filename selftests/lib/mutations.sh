@@ -26,6 +26,7 @@ wheel_programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_tur
 [ -z "${SANITIZE-default}" ] || wheel_programs+=(twheel_lib_shared_tsan)
 table_programs=(twheel_lib_table twheel_lib_table_shared twheel_lib_review)
 device_programs=(twheel_lib_client)
+tcp_programs=(twheel_lib_tcp)
 
 asked_for()
 {
@@ -109,6 +110,7 @@ mutation()
 
 	[[ $2 != @(table.c|twheel/table.h) ]] || programs=("${table_programs[@]}")
 	[[ $2 != @(device.c|twheel/device.h) ]] || programs=("${device_programs[@]}")
+	[[ $2 != tcp.c ]] || programs=("${tcp_programs[@]}")
 
 	case ${names[0]:-} in
 	list)
@@ -151,7 +153,7 @@ begin()
 	echo "TAP version 13"
 	copy_library
 	first_failure "${wheel_programs[@]}" twheel_lib_table twheel_lib_table_shared \
-		"${device_programs[@]}"
+		"${device_programs[@]}" "${tcp_programs[@]}"
 	[ -z "$what$late" ] || {
 		verdict 'not ok' "the library as it is: ${what:-$late takes more than $limit s}"
 		echo "1..$nr"
@@ -991,6 +993,40 @@ mutation table_options_are_longer twheel/table.h \
 	'	uint32_t reserved;
 	uint64_t more;
 };'
+mutation silence_is_longer_by_a_jiffy tcp.c \
+	'NSEC_PER_MSEC - excess_ns();' \
+	'NSEC_PER_MSEC;'
+mutation silence_below_a_jiffy_is_an_error tcp.c \
+	'return silence_ns > 0 ? silence_ns : 0;' \
+	'return silence_ns;'
+mutation earliest_of_several_counts tcp.c \
+	'least = UINT32_MAX;' \
+	'least = 0;'
+mutation received_and_sent_are_exchanged tcp.c \
+	'info->tcpi_last_data_recv, info->tcpi_last_data_sent,' \
+	'info->tcpi_last_data_sent, info->tcpi_last_data_recv,'
+mutation answers_are_those_that_were_sent tcp.c \
+	'info->tcpi_last_ack_recv' \
+	'info->tcpi_last_ack_sent'
+mutation socket_that_listens_has_stamps tcp.c \
+	' && info->tcpi_state != TCP_LISTEN' \
+	''
+mutation socket_that_connects_has_stamps tcp.c \
+	' &&
+		info->tcpi_state != TCP_SYN_SENT' \
+	''
+mutation socket_that_was_reset_has_stamps tcp.c \
+	'info->tcpi_state != TCP_CLOSE && ' \
+	''
+mutation nothing_is_asked_for tcp.c \
+	'if (!what || what & ~KNOWN)' \
+	'if (what & ~KNOWN)'
+mutation unknown_bits_are_taken tcp.c \
+	'if (!what || what & ~KNOWN)' \
+	'if (!what)'
+mutation other_sockets_have_no_errno tcp.c \
+	'		return -errno;' \
+	'		return -1;'
 mutation device_says_no_errno device.c \
 	'return ret < 0 ? -errno : ret;' \
 	'return ret;'

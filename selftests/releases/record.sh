@@ -18,7 +18,7 @@ export LC_ALL=C
 releases=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd -- "$releases/../.." && pwd)
 
-headers='linux/twheel.h twheel.h twheel/device.h twheel/table.h'
+headers='linux/twheel.h twheel.h twheel/device.h twheel/table.h twheel/tcp.h'
 
 # header RELEASE NAME: where it stands.
 header()

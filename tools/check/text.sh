@@ -225,7 +225,7 @@ sentences()
 
 	programs=$(test_programs)
 	tools/check/sentences.pl uapi/linux/twheel.h selftests/sentences.txt <<<"$programs"
-	for name in twheel twheel/device twheel/table; do
+	for name in twheel twheel/device twheel/table twheel/tcp; do
 		tools/check/sentences.pl lib/$name.h "selftests/lib/sentences/${name##*/}.txt" <<<"$programs"
 	done
 }
