@@ -175,7 +175,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..24"
+echo "1..25"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -203,6 +203,7 @@ else
 	verdict ok "table.py runs beside signals # SKIP there is no python3"
 fi
 holds "idle-server runs in one process" server_runs
+holds "idle-splice closes each connection when it is idle, and none early" "$work/gcc/idle-splice"
 for loop in $loops; do
 	loop_runs "$loop"
 done
