@@ -93,6 +93,10 @@ check-lib:
 dist:
 	@$(bash) tools/dist.sh
 
+# Debian packages of the module for the kernel of KDIR, for machines that cannot build it.
+module-packages: kdir
+	@$(bash) tools/module-packages.sh
+
 # kbuild quotes no path.
 kdir:
 	@for path in "$$(pwd -P)" "$$KDIR"; do \
@@ -204,6 +208,8 @@ help:
 	@echo '  make install-tools  builds and installs twheelctl; uninstall-tools undoes it'
 	@echo '    For packages there are install-module and install-udev as well, see'
 	@echo '    Documentation/packaging.rst; make dist makes a tar of the last commit.'
+	@echo '  make module-packages  a Debian package of the module for KDIR, for machines without a'
+	@echo '                      compiler; SIGN_KEY=... SIGN_CERT=... OUTPUT=... REVISION=1'
 	@echo
 	@echo '  make demo           boots a virtual machine and shows the module at work'
 	@echo '  make shell          the same machine, with a prompt'
@@ -246,7 +252,8 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools uninstall-tools check-lib \
-	amalgamation dist upstream test-upstream test-packages kdir dkms-source dkms-install dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
+	amalgamation dist module-packages upstream test-upstream test-packages kdir dkms-source dkms-install \
+	dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
 	check docs drawings fuzz model \
 	mutants soak languages \
 	bench bench-native demo shell clean distclean help

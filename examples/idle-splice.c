@@ -3,7 +3,7 @@
  * A TCP proxy that splices, and closes connections that are idle.
  *
  *	idle-splice LISTEN_PORT SERVER_PORT IDLE_MS	127.0.0.1 to 127.0.0.1
- *	idle-splice					shows itself: a server and clients come along
+ *	idle-splice					shows itself, with a server and clients
  *
  * The data goes from socket to socket in the kernel, and the proxy never sees it.  It does nothing
  * for a packet's sake: the timer of a connection asks the kernel when it expires, and goes on if
@@ -29,7 +29,7 @@
 #include <twheel/tcp.h>
 
 #define CLIENTS		20
-/* Longer than an acknowledgement is delayed. */
+/* Longer than a peer waits before it acknowledges. */
 #define SHOWN_MS	600
 #define SPLICE_MAX	65536
 

@@ -70,6 +70,7 @@ declare -A usually=(
 	[host/clean]=90
 	[host/dkms_update]=90
 	[host/low_resolution]=70
+	[host/module_packages]=120
 	[host/lib]=70
 	[host/examples]=65
 	[host/install]=60
