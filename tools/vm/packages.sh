@@ -4,9 +4,11 @@
 # make test-packages: the Debian packages of the last commit, on Debian 12 and 13: they are built
 # there, twice and for arm64 as well, lintian reads them, and they are installed, downgraded,
 # upgraded and purged in a system that had nothing of twheel before. The module is built by dkms
-# for the kernel of that Debian, whose headers alone are installed; it is not loaded.
+# for the kernel of that Debian, whose headers alone are installed; it is not loaded. Those of
+# make module-packages are installed for two kernels of that Debian, by apt, where there is neither a
+# compiler nor headers.
 #
-# SUITES='bookworm trixie'; KEEP=1 leaves the system that a test has failed in.
+# SUITES='bookworm trixie'; TESTS='fleet-*' runs these alone; KEEP=1 leaves the system that a test has failed in.
 #
 # .cache/bare/tools-SUITE   a system that has the tools to build packages
 # .cache/bare/packages      what was built, by SUITE
@@ -263,6 +265,138 @@ suite_tests()
 	[ -z "${KEEP:-}" ] || { say "left: $root"; root=; }
 }
 
+# ---- the module, for machines without a compiler ------------------------------------
+
+# The packages of make module-packages for two kernels of that Debian, and those that they need.
+fleet_is_built()
+{
+	as_root 'apt-get install -y --no-install-recommends linux-headers-amd64 linux-headers-cloud-amd64 kmod openssl'
+	build modules "$version" nocheck
+	as_builder 'cd "/build/modules/twheel-$1"
+		openssl req -new -x509 -newkey rsa:2048 -nodes -days 3650 -subj "/CN=twheel fleet" \
+			-keyout fleet.key -outform DER -out fleet.der
+		for kernel in amd64 cloud-amd64; do
+			headers=$(dpkg-query -W -f "\${Depends}" linux-headers-$kernel)
+			make module-packages KDIR="/usr/src/${headers%% *}" SIGN_KEY=fleet.key SIGN_CERT=fleet.der OUTPUT=..
+		done' bash "$version"
+	keep fleet
+}
+
+# Their releases: "cloud" comes after "amd64".
+find_kernels()
+{
+	first=$(dpkg-deb -f "$results"/fleet/twheel-modules-*[0-9]-amd64_*.deb Package)
+	second=$(dpkg-deb -f "$results"/fleet/twheel-modules-*-cloud-amd64_*.deb Package)
+	first=${first#twheel-modules-} second=${second#twheel-modules-}
+}
+
+# offer FILE...: of the fleet's packages, in the repository of the machine.
+offer()
+{
+	local file
+
+	mkdir -p "$root/packages"
+	cp "${@/#/$results/fleet/}" "$root/packages/"
+	for file in "$root"/packages/*.deb; do
+		dpkg-deb -f "$file"
+		printf '%s\n' "Filename: ./${file##*/}" "Size: $(stat -c %s "$file")" \
+			"SHA256: $(sha256sum <"$file" | cut -d ' ' -f 1)" ''
+	done >"$root/packages/Packages"
+	echo 'deb [trusted=yes] file:/packages ./' >"$root/etc/apt/sources.list.d/fleet.list"
+	as_root 'apt-get update'
+}
+
+# offer_for RELEASE: the two packages for that kernel.
+offer_for()
+{
+	local files
+
+	mapfile -t files < <(cd "$results/fleet" && ls twheel-modules{-"$1"_,_*+"${1//-/.}"_}*.deb)
+	offer "${files[@]}"
+}
+
+# finds RELEASE: modprobe of that kernel would, and the module is signed.
+finds()
+{
+	as_root 'test "$(modinfo -k "$1" -n twheel)" = "/lib/modules/$1/updates/twheel.ko"
+		test "$(modinfo -k "$1" -F signer twheel)" = "twheel fleet"
+		modinfo -k "$1" -F vermagic twheel | grep "^$1 "
+		test -e "/boot/vmlinuz-$1"' bash "$1"
+}
+
+nothing_to_build_with()
+{
+	as_root '! command -v gcc && ! ls -d /usr/src/linux-* /var/lib/dkms 2>/dev/null'
+}
+
+the_module_brings_its_kernel()
+{
+	nothing_to_build_with
+	offer "$(basename "$results"/fleet/twheel-tools_*.deb)"
+	offer_for "$first"
+	as_root 'apt-get install -y --no-install-recommends twheel-modules'
+	finds "$first"
+	as_root 'test -e /usr/lib/modules-load.d/twheel.conf && grep "^twheel:" /etc/group'
+}
+
+the_next_kernel_comes_first_and_then_its_module()
+{
+	as_root 'apt-get install -y --no-install-recommends "linux-image-$1"
+		! modinfo -k "$1" twheel' bash "$second"
+	finds "$first"
+	offer_for "$second"
+	as_root 'apt-get dist-upgrade -y --no-install-recommends'
+	finds "$first"
+	finds "$second"
+	nothing_to_build_with
+}
+
+# Of the two kernels it keeps what it likes, but a module with each.
+apt_keeps_the_module_as_long_as_its_kernel()
+{
+	local release kernel
+
+	as_root 'apt-mark auto "$@" "twheel-modules-*" && apt-get -s -o APT::Get::AutomaticRemove=1 remove twheel-modules' \
+		bash "linux-image-$first" "linux-image-$second" >"$work/removed"
+	grep '^Remv twheel-modules ' "$work/removed"
+	for release in "$first" "$second"; do
+		kernel=$(grep -c "^Remv linux-image-$release " "$work/removed" || true)
+		[ "$(grep -c "^Remv twheel-modules-$release " "$work/removed" || true)" = "$kernel" ]
+	done
+	! { grep "^Remv twheel-modules-$first " "$work/removed" &&
+		grep "^Remv twheel-modules-$second " "$work/removed"; } || return
+}
+
+without_its_kernel_the_module_goes()
+{
+	as_root 'apt-get purge -y "linux-image-$1" && test ! -e "/lib/modules/$1/updates"' bash "$first"
+	finds "$second"
+}
+
+a_purge_leaves_the_kernel()
+{
+	as_root 'apt-get purge -y "twheel-modules*" && test -e "/boot/vmlinuz-$1"
+		! grep twheel "/lib/modules/$1/modules.dep" && ! find /lib/modules/ /usr/lib/modules-load.d -name "twheel*" | grep .' \
+		bash "$second"
+}
+
+# fleet_tests SUITE
+fleet_tests()
+{
+	local case first second
+
+	echo 1..6
+	holds fleet_is_built fleet_is_built
+	find_kernels
+	trap remove_system EXIT
+	copy_suite "$1"
+	for case in the_module_brings_its_kernel the_next_kernel_comes_first_and_then_its_module \
+		apt_keeps_the_module_as_long_as_its_kernel without_its_kernel_the_module_goes a_purge_leaves_the_kernel; do
+		holds "$case" "$case"
+	done
+	[ -z "${KEEP:-}" ] || { say "left: $root"; root=; }
+}
+
 lock_systems
 mkdir -p "$work"
 OUTPUT=$work bash "$top/tools/dist.sh" >/dev/null
@@ -274,5 +408,7 @@ for suite in "${suites[@]}"; do
 	make_tools "$suite"
 	results=$work/$suite
 	host_test "packages-$suite" suite_tests "$suite"
+	root=$bare/tools-$suite
+	host_test "fleet-$suite" fleet_tests "$suite"
 done
 tap_summary
