@@ -53,7 +53,8 @@ use_cross s390x
 echo "TAP version 13"
 numbered wheel < <(on_s390x wheel 2>&1)
 wait $! || status=1
-numbered lib < <(on_s390x lib 2>&1)
+# qemu's processes have no TCP_INFO: all but twheel_lib_tcp.
+numbered lib < <(on_s390x lib PROGRAMS='twheel_lib twheel_lib_[!t]* twheel_lib_t[!c]*' 2>&1)
 wait $! || status=1
 echo "1..$nr"
 exit $status
