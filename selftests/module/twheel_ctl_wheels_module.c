@@ -861,11 +861,14 @@ TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
 }
 
 /* A monitor that runs `late' does not hear for ever of what is over. */
+#define ROUNDS_MAX	50
+
 TEST_F(wheels, wheel_that_was_late_before_is_ok)
 {
 	static struct twheel_event events[CROWD_MAX];
 	static struct twheel_arm arms[CROWD_MAX];
-	int fd, i, nr = 0;
+	struct twheel_info info;
+	int fd, i, nr, rounds = 0;
 	pid_t hog;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -877,17 +880,20 @@ TEST_F(wheels, wheel_that_was_late_before_is_ok)
 	hog = ctl_child(hog_a_processor);
 	ASSERT_LT(0, hog);
 	fd = open_named("once", 0);
-	for (i = 0; i < CROWD_MAX; i++)
-		arms[i] = (struct twheel_arm){ .expires_ns = 2 * TW_MS };
-	ASSERT_EQ(CROWD_MAX, tw_arm_vec(fd, arms, CROWD_MAX));
-	tw_sleep(TW_SEC / 10);
+	/* A softirq may be quick enough for all of them. */
+	do {
+		for (i = 0; i < CROWD_MAX; i++)
+			arms[i] = (struct twheel_arm){ .expires_ns = 2 * TW_MS };
+		ASSERT_EQ(CROWD_MAX, tw_arm_vec(fd, arms, CROWD_MAX));
+		for (nr = 0; nr < CROWD_MAX; nr += i) {
+			ASSERT_EQ(POLLIN, POLLIN & tw_poll(fd, POLLIN, TW_PATIENCE_MS));
+			i = tw_read(fd, events, CROWD_MAX);
+			ASSERT_LT(0, i);
+		}
+		ASSERT_EQ(0, tw_info(fd, &info));
+	} while (!info.late && ++rounds < ROUNDS_MAX);
 	ctl_end(hog);
-	while (nr < CROWD_MAX) {
-		ASSERT_EQ(POLLIN, POLLIN & tw_poll(fd, POLLIN, TW_PATIENCE_MS));
-		i = tw_read(fd, events, CROWD_MAX);
-		ASSERT_LT(0, i);
-		nr += i;
-	}
+	ASSERT_LT(0, info.late);
 	EXPECT_EQ(CTL_DONE, CTL("late", "--json", "--interval=0.2"));
 	EXPECT_ONLY("was-late");
 	EXPECT_EQ(CTL_DONE, CTL("late", "--interval=0.2"));
