@@ -199,7 +199,7 @@ TEST_F_TIMEOUT(wheels, ps_costs_the_same_for_any_number_of_timeouts, 100)
 	static struct twheel_arm arms[10000];
 	const int million = tw_setting("TW_MILLION", 1000000);
 	__u64 empty_ns, full_ns, walk_ns, again_ns;
-	int fd, nr, i, tries = 5;
+	int fd, nr, i, tries = 25;
 
 	ASSERT_EQ(0, tw_load_and_wait(""));
 	fd = open_named("many", 0);
