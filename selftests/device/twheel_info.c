@@ -344,7 +344,8 @@ static int open_for_an_hour(__u32 flags, int nr)
 	while (fd >= 0 && nr--)
 		if (tw_arm_at(fd, first_ns + nr * setup.tick_ns, &id))
 			return TW_BROKEN;
-	if (fd < 0 || tw_arm_in(fd, TW_MS, &id) || tw_wait_event(fd, &event, TW_PATIENCE_MS) != 1)
+	if (fd < 0 || tw_arm_in(fd, ROUND_NS, &id) ||
+	    tw_wait_event(fd, &event, TW_PATIENCE_MS) != 1)
 		return TW_BROKEN;
 	return fd;
 }
