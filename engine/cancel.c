@@ -129,10 +129,7 @@ static noinline void cancel_prefetch(struct tw_ctx *tw, const struct twheel_canc
 	unsigned int i;
 
 	rcu_read_lock();
-	if (by_key)
-		twheel_keys_prefetch(tw, place, &cancel->id, sizeof(*cancel), nr, false);
-	else
-		places_prefetch(tw, place, &cancel->id, sizeof(*cancel), nr, false);
+	places_prefetch(tw, place, &cancel->id, sizeof(*cancel), nr, by_key, false);
 	for (i = 0; i < nr; i++)
 		prefetchw(timeout_page(place[i]));
 	for (i = 0; i < nr; i++)

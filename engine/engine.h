@@ -159,16 +159,20 @@ static __always_inline bool prefetch_pays(const struct tw_ctx *tw, unsigned int 
 }
 
 /*
- * Find and prefetch the places of ids, which are @stride bytes apart, and their words if @words.
- * As all that prefetches for a batch, this is done before the lock is taken: others need not wait
- * for the memory.  The caller is in an RCU read section.
+ * Find and prefetch the places that @nr elements name, by what is at @id in each, @stride bytes
+ * apart; and their words if @words.  As all that prefetches for a batch, this is done before the
+ * lock is taken: others need not wait for the memory.  The caller is in an RCU read section.
  */
 static __always_inline void places_prefetch(struct tw_ctx *tw, const struct twheel_timeout **place,
 					    const u64 *id, size_t stride, unsigned int nr,
-					    bool words)
+					    bool by_key, bool words)
 {
 	unsigned int i;
 
+	if (by_key) {
+		twheel_keys_prefetch(tw, place, id, stride, nr, words);
+		return;
+	}
 	for (i = 0; i < nr; i++, id = (const void *)id + stride) {
 		place[i] = place_at(&tw->places, id_index(*id));
 		place_prefetch(place[i]);

@@ -247,10 +247,10 @@ static const struct twheel_key *node_prefetch(const struct rhash_head *head)
 }
 
 /*
- * Find and prefetch the places of up to TWHEEL_BATCH keys, as places_prefetch(); NULL if there is
- * none.  What leads to a place is read one after another, bucket, node and header of its page, and
- * each of them is prefetched for all keys before it is read for the first.  The third node of a
- * chain is rare, and left out.
+ * places_prefetch() by keys, TWHEEL_BATCH at most; a place is NULL if there is none.  What leads to
+ * a place is read one after another, bucket, node and header of its page, and each of them is
+ * prefetched for all keys before it is read for the first.  The third node of a chain is rare, and
+ * left out.
  */
 void twheel_keys_prefetch(struct tw_ctx *tw, const struct twheel_timeout **place, const u64 *key,
 			  size_t stride, unsigned int nr, bool words)

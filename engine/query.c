@@ -99,13 +99,10 @@ static noinline void query_prefetch(struct tw_ctx *tw, const struct twheel_statu
 				    unsigned int nr, bool by_key)
 {
 	const struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
-	bool words = words_are_there(&tw->words);
 
 	rcu_read_lock();
-	if (by_key)
-		twheel_keys_prefetch(tw, place, &status->id, sizeof(*status), nr, words);
-	else
-		places_prefetch(tw, place, &status->id, sizeof(*status), nr, words);
+	places_prefetch(tw, place, &status->id, sizeof(*status), nr, by_key,
+			words_are_there(&tw->words));
 	rcu_read_unlock();
 }
 

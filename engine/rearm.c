@@ -90,15 +90,12 @@ static noinline void rearm_prefetch(struct tw_ctx *tw, const struct twheel_arm *
 				    unsigned int nr, bool is_arm, bool by_key)
 {
 	const struct twheel_timeout *place[TWHEEL_BATCH] __uninitialized;
-	bool words = words_are_there(&tw->words), keyed = is_arm || by_key;
+	bool keyed = is_arm || by_key;
 	unsigned int i;
 
 	rcu_read_lock();
-	if (keyed)
-		twheel_keys_prefetch(tw, place, is_arm ? &arm->user_data : &arm->id, sizeof(*arm),
-				     nr, words);
-	else
-		places_prefetch(tw, place, &arm->id, sizeof(*arm), nr, words);
+	places_prefetch(tw, place, is_arm ? &arm->user_data : &arm->id, sizeof(*arm), nr, keyed,
+			words_are_there(&tw->words));
 	for (i = 0; i < nr; i++)
 		if (is_arm && place[i])
 			prefetchw(timeout_page(place[i]));
