@@ -22,8 +22,8 @@ void native_run_works(void);
 void *native_memory(unsigned long bytes);
 
 /* Print the median of samples, each of which is the cycles that @vector timeouts took. */
-void native_report(const char *row, unsigned int nr, unsigned int vector, unsigned int *cycles,
-		   unsigned int nr_cycles);
+void native_report(const char *who, const char *row, unsigned int nr, unsigned int vector,
+		   unsigned int *cycles, unsigned int nr_cycles);
 
 void __attribute__((noreturn)) native_fail(const char *why);
 

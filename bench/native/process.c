@@ -363,13 +363,14 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void native_report(const char *row, unsigned int nr, unsigned int vector, unsigned int *cycles,
-		   unsigned int nr_cycles)
+void native_report(const char *who, const char *row, unsigned int nr, unsigned int vector,
+		   unsigned int *cycles, unsigned int nr_cycles)
 {
 	if (!nr_cycles)
 		return;
 	qsort(cycles, nr_cycles, sizeof(*cycles), compare);
-	printf("%s,%u,%u,%.2f\n", row, nr, vector, cycles[nr_cycles / 2] / cycles_per_ns / vector);
+	printf("%s,%s,%u,%u,%.2f\n", who, row, nr, vector,
+	       cycles[nr_cycles / 2] / cycles_per_ns / vector);
 }
 
 static double measure_cycles(void)

@@ -30,12 +30,13 @@
 #define ARMED_MIN	200000U
 
 struct row {
-	const char *name;	/* who, and what */
+	const char *name;
 	u32 nr;
 	u32 *cycles;
 };
 
 static struct row rows[16];
+static const char *who;
 static u32 *order;
 static u64 *ids, *deadlines;
 static void *elements;
@@ -93,7 +94,7 @@ static void report(u32 nr, u32 vector)
 	struct row *row;
 
 	for (row = rows; row->name; row++) {
-		native_report(row->name, nr, vector, row->cycles, row->nr);
+		native_report(who, row->name, nr, vector, row->cycles, row->nr);
 		row->name = NULL;
 	}
 }
@@ -248,7 +249,7 @@ static void read_events(const char *name, u32 nr, u32 vector)
  * Advance the clock, in steps in which about as many expire as a vector has, and read each time;
  * after @nr have expired, all at once, and read those.
  */
-static void expire_some(u32 pending, u32 nr, u32 vector, bool keyed)
+static void expire_some(u32 pending, u32 nr, u32 vector)
 {
 	u64 now_ns = 0, step_ns = max_t(u64, HOUR_NS / pending * vector, NSEC_PER_MSEC);
 	u32 got, size, seen = 0;
@@ -264,83 +265,34 @@ static void expire_some(u32 pending, u32 nr, u32 vector, bool keyed)
 		got = twheel_nr_events(opened.tw, &size);
 		if (!got)
 			continue;
-		sample(keyed ? "twheel-keyed,expire" : "twheel,expire",
-		       div64_u64(cycles * vector, got));
-		read_events(keyed ? "twheel-keyed,read" : "twheel,read", got, vector);
+		sample("expire", div64_u64(cycles * vector, got));
+		read_events("read", got, vector);
 		seen += got;
 	}
 	twheel_clock_advance(opened.tw, 10 * HOUR_NS);
-	read_events(keyed ? "twheel-keyed,read-late" : "twheel,read-late",
-		    min(twheel_nr_events(opened.tw, &size), ACCESSED_MAX), vector);
+	read_events("read-late", min(twheel_nr_events(opened.tw, &size), ACCESSED_MAX), vector);
 }
 
-static void wheel(u32 nr, u32 vector)
+/* @mapped: the refresh table is, so that calls read or write its words. */
+static void wheel(u32 nr, u32 vector, bool keyed, bool mapped)
 {
 	u32 all = nr / vector * vector, accessed = min(all, ACCESSED_MAX);
 
-	wheel_open(nr, 0);
-	shuffle(all);
-	arm("twheel,arm", all, vector, false);
-	shuffle(all);
-	query("twheel,query", accessed, vector, false);
-	shuffle(all);
-	move("twheel,later", accessed, vector, false, false);
-	shuffle(all);
-	move("twheel,earlier", accessed, vector, true, false);
-	shuffle(all);
-	cancel("twheel,cancel", accessed / 2, vector, false);
-	arm("twheel,arm-again", accessed / 2, vector, false);
-	expire_some(nr, accessed / 2, vector, false);
-	twheel_put(opened.tw);
-}
-
-static void wheel_keyed(u32 nr, u32 vector)
-{
-	u32 all = nr / vector * vector, accessed = min(all, ACCESSED_MAX);
-
-	wheel_open(nr, TWHEEL_SETUP_KEYED);
-	shuffle(all);
-	arm("twheel-keyed,arm", all, vector, true);
-	shuffle(all);
-	query("twheel-keyed,query", accessed, vector, true);
-	shuffle(all);
-	move("twheel-keyed,later", accessed, vector, false, true);
-	shuffle(all);
-	move("twheel-keyed,earlier", accessed, vector, true, true);
-	shuffle(all);
-	cancel("twheel-keyed,cancel", accessed / 2, vector, true);
-	arm("twheel-keyed,arm-again", accessed / 2, vector, true);
-	expire_some(nr, accessed / 2, vector, true);
-	twheel_put(opened.tw);
-}
-
-/* As wheel(), while the refresh table is mapped: what reads or writes the words. */
-static void wheel_mapped(u32 nr, u32 vector)
-{
-	u32 all = nr / vector * vector, accessed = min(all, ACCESSED_MAX), size;
-
-	wheel_open(nr, 0);
-	if (twheel_map_words(opened.tw))
+	wheel_open(nr, keyed ? TWHEEL_SETUP_KEYED : 0);
+	if (mapped && twheel_map_words(opened.tw))
 		native_fail("no refresh table");
 	shuffle(all);
-	arm("twheel-mapped,arm", all, vector, false);
+	arm("arm", all, vector, keyed);
 	shuffle(all);
-	query("twheel-mapped,query", accessed, vector, false);
+	query("query", accessed, vector, keyed);
 	shuffle(all);
-	move("twheel-mapped,later", accessed, vector, false, false);
+	move("later", accessed, vector, false, keyed);
 	shuffle(all);
-	move("twheel-mapped,earlier", accessed, vector, true, false);
-	while (twheel_nr_events(opened.tw, &size) < accessed / 2) {
-		u64 begin = cycles_now(), now_ns = opened.tw->clock.virtual_now_ns;
-		u32 before = twheel_nr_events(opened.tw, &size), got;
-
-		twheel_clock_advance(opened.tw,
-				     now_ns + max_t(u64, HOUR_NS / nr * vector, NSEC_PER_MSEC));
-		got = twheel_nr_events(opened.tw, &size) - before;
-		if (got)
-			sample("twheel-mapped,expire",
-			       div64_u64((cycles_now() - begin) * vector, got));
-	}
+	move("earlier", accessed, vector, true, keyed);
+	shuffle(all);
+	cancel("cancel", accessed / 2, vector, keyed);
+	arm("arm-again", accessed / 2, vector, keyed);
+	expire_some(nr, accessed / 2, vector);
 	twheel_put(opened.tw);
 }
 
@@ -392,8 +344,7 @@ static __always_inline void timers_row(const char *name, u32 nr, u32 vector, boo
 	}
 }
 
-static __always_inline void timers_all(const char *const name[5], u32 nr, u32 vector,
-				       bool high_resolution)
+static __always_inline void timers_all(u32 nr, u32 vector, bool high_resolution)
 {
 	u32 accessed = min(nr, ACCESSED_MAX) / vector * vector, i;
 	u64 base_ns = ktime_get_ns() + jiffies * TICK_NSEC;
@@ -410,35 +361,27 @@ static __always_inline void timers_all(const char *const name[5], u32 nr, u32 ve
 		deadlines[i] = base_ns + SECOND_NS + random_below(HOUR_NS);
 	}
 	shuffle(nr);
-	timers_row(name[0], nr, vector, high_resolution, false);
+	timers_row("arm", nr, vector, high_resolution, false);
 	for (i = 0; i < nr; i++)
 		deadlines[i] += 1 + random_below(HOUR_NS);
 	shuffle(nr);
-	timers_row(name[1], accessed, vector, high_resolution, false);
+	timers_row("later", accessed, vector, high_resolution, false);
 	for (i = 0; i < nr; i++)
 		deadlines[i] -= random_below(deadlines[i] - base_ns);
 	shuffle(nr);
-	timers_row(name[2], accessed, vector, high_resolution, false);
+	timers_row("earlier", accessed, vector, high_resolution, false);
 	shuffle(nr);
-	timers_row(name[3], accessed / 2, vector, high_resolution, true);
-	timers_row(name[4], accessed / 2, vector, high_resolution, false);
-	timers_row(name[3], nr, vector, high_resolution, true);
+	timers_row("cancel", accessed / 2, vector, high_resolution, true);
+	timers_row("arm-again", accessed / 2, vector, high_resolution, false);
+	timers_row("cancel", nr, vector, high_resolution, true);
 }
-
-static const char *const timer_rows[] = {
-	"timer_list,arm", "timer_list,later", "timer_list,earlier", "timer_list,cancel",
-	"timer_list,arm-again",
-};
-
-static const char *const hrtimer_rows[] = {
-	"hrtimer,arm", "hrtimer,later", "hrtimer,earlier", "hrtimer,cancel", "hrtimer,arm-again",
-};
 
 bool native_run(const char *workload, unsigned int nr, unsigned int vector)
 {
 	static u32 room;
 	u32 i;
 
+	who = workload;
 	twheel_nr_workers = 1;
 	twheel_max_pending_limit = U32_MAX;
 	twheel_max_memory = LONG_MAX / 4;
@@ -453,16 +396,16 @@ bool native_run(const char *workload, unsigned int nr, unsigned int vector)
 	if (!elements)
 		elements = native_memory(ELEMENTS_BYTES);
 	for (i = 0; i < max(ARMED_MIN / nr, 1U); i++) {
-		if (!strcmp(workload, "plain"))
-			wheel(nr, vector);
-		else if (!strcmp(workload, "keyed"))
-			wheel_keyed(nr, vector);
-		else if (!strcmp(workload, "mapped"))
-			wheel_mapped(nr, vector);
-		else if (!strcmp(workload, "timer_list"))
-			timers_all(timer_rows, nr, vector, false);
-		else if (!strcmp(workload, "hrtimer"))
-			timers_all(hrtimer_rows, nr, vector, true);
+		if (!strcmp(who, "twheel"))
+			wheel(nr, vector, false, false);
+		else if (!strcmp(who, "twheel-keyed"))
+			wheel(nr, vector, true, false);
+		else if (!strcmp(who, "twheel-mapped"))
+			wheel(nr, vector, false, true);
+		else if (!strcmp(who, "timer_list"))
+			timers_all(nr, vector, false);
+		else if (!strcmp(who, "hrtimer"))
+			timers_all(nr, vector, true);
 		else
 			return false;
 	}

@@ -134,8 +134,12 @@ pack_tree()
 # measure NAME SIZE VECTOR
 measure()
 {
-	"$native/$1/native" plain "$2" "$3" keyed "$2" "$3" mapped "$2" "$3" timer_list "$2" "$3" \
-		hrtimer "$2" "$3" | sed "s/^/$1,/"
+	local who arguments=()
+
+	for who in twheel twheel-keyed twheel-mapped timer_list hrtimer; do
+		arguments+=("$who" "$2" "$3")
+	done
+	"$native/$1/native" "${arguments[@]}" | sed "s/^/$1,/"
 }
 
 [ "$(uname -m)" = x86_64 ] || die "make bench-native measures x86-64 code, and this is $(uname -m)"
