@@ -1455,6 +1455,22 @@ sub member_text
 	return join ' ', map { $_->[1] } @_;
 }
 
+# Tokens in pieces, each with the separator that ends it; the last one may have none.
+sub pieces
+{
+	my ($separator, @tokens) = @_;
+	my $depth = 0;
+	my @pieces = [];
+
+	for my $token (@tokens) {
+		push @{$pieces[-1]}, $token;
+		$depth++ if $token->[1] =~ /^[({\[]$/;
+		$depth-- if $token->[1] =~ /^[)}\]]$/;
+		push @pieces, [] if !$depth && $token->[1] eq $separator;
+	}
+	return grep { @$_ } @pieces;
+}
+
 # Leave the gone members of a struct out, or those of a type that is not there.
 sub carve_struct
 {
@@ -1462,16 +1478,18 @@ sub carve_struct
 	my @t = @{$item->{tokens}};
 	my ($open) = grep { $t[$_][1] eq '{' } 0 .. $#t;
 	my @new = @t[0 .. $open];
-	my @now;
-	my $depth = 0;
 	my $end = do { $T = \@t; close_of($open) };
+	my $separator = $item->{kind} eq 'enum' ? ',' : ';';
+	my $at = $open;
 
-	for my $at ($open + 1 .. $end - 1) {
-		push @now, $t[$at];
-		$depth++ if $t[$at][1] =~ /^[({\[]$/;
-		$depth-- if $t[$at][1] =~ /^[)}\]]$/;
-		my $separator = $item->{kind} eq 'enum' ? ',' : ';';
-		next if $depth || $t[$at][1] ne $separator;
+	for my $piece (pieces($separator, @t[$open + 1 .. $end - 1])) {
+		my @now = @$piece;
+
+		$at += @now;
+		if ($now[-1][1] ne $separator) {
+			push @new, @now;
+			next;
+		}
 		my $text = member_text(@now);
 		my ($name) = $item->{kind} eq 'enum' ? $now[0][1] :
 			     $text =~ /(\w+)(?: \[.*?\])?(?: (?:____\w+|__aligned \( \d+ \)))? ;$/;
@@ -1493,9 +1511,8 @@ sub carve_struct
 		} else {
 			push @new, @now;
 		}
-		@now = ();
 	}
-	$item->{tokens} = [@new, @now, @t[$end .. $#t]];
+	$item->{tokens} = [@new, @t[$end .. $#t]];
 }
 
 # Leave the elements of a table out that have names which are not there.
@@ -1507,25 +1524,21 @@ sub carve_table
 
 	return unless defined $open;
 	my @new = @t[0 .. $open];
-	my (@now, $cut);
-	my $depth = 0;
 	my $end = do { $T = \@t; close_of($open) };
+	my $cut;
 
-	for my $at ($open + 1 .. $end - 1) {
-		push @now, $t[$at];
-		$depth++ if $t[$at][1] =~ /^[({\[]$/;
-		$depth-- if $t[$at][1] =~ /^[)}\]]$/;
-		next if $depth || $t[$at][1] ne ',' && $at < $end - 1;
+	for my $piece (pieces(',', @t[$open + 1 .. $end - 1])) {
+		my @now = @$piece;
+
 		if ($now[0][1] eq '.' && $gone{$now[1][1]} || grep { $absent->($_->[1]) } @now) {
 			$cut = 1;
 		} else {
 			push @new, @now;
 		}
-		@now = ();
 	}
 	return unless $cut;
 	pop @new if $item->{kind} eq 'invocation' && $new[-1][1] eq ',';
-	$item->{tokens} = [@new, @now, @t[$end .. $#t]];
+	$item->{tokens} = [@new, @t[$end .. $#t]];
 	$item->{elements} = grep { $_->[1] =~ /^[a-z]/i } @new[$open + 1 .. $#new];
 	if ($item->{kind} eq 'invocation') {
 		my $laid = wrap(join '', map { $_->[0] . $_->[1] } @{$item->{tokens}});
