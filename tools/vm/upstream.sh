@@ -98,14 +98,17 @@ its_selftests_build()
 	[ -x "$out/kselftest/twheel/twheel_arm" ]
 }
 
+# its_kunit_suites_pass [HOW-MANY]: a regular expression; three digits are all of them.
 its_kunit_suites_pass()
 {
+	local ran=${1:-'[0-9]{3}'}
+
 	(cd "$tree" && python3 tools/testing/kunit/kunit.py run --build_dir "$out/kunit" \
 		--kunitconfig $driver --jobs "$(nproc)") >"$out/kunit.log" 2>&1 || {
 		tail -n 200 "$out/kunit.log"
 		return 1
 	}
-	grep -E "Ran ${1:-[0-9]{3}} tests: passed: " "$out/kunit.log"
+	grep -E "Ran $ran tests: passed: " "$out/kunit.log"
 }
 
 # checkpatch OPTION... FILE...: that of the tree.
