@@ -110,13 +110,13 @@ static void number_show(struct seq_file *m, const char *key, u64 number)
 	seq_putc(m, '\n');
 }
 
-static void late_ticks_show(struct seq_file *m, const struct twheel_info *info)
+static void ticks_show(struct seq_file *m, const char *key, const u64 ticks[TWHEEL_LATE_TICKS])
 {
 	unsigned int i;
 
-	seq_put_decimal_ull(m, "late_ticks:\t", info->late_ticks[0]);
+	seq_put_decimal_ull(m, key, ticks[0]);
 	for (i = 1; i < TWHEEL_LATE_TICKS; i++)
-		seq_put_decimal_ull(m, " ", info->late_ticks[i]);
+		seq_put_decimal_ull(m, " ", ticks[i]);
 	seq_putc(m, '\n');
 }
 
@@ -158,7 +158,9 @@ void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 	number_show(m, "late:\t", info.late);
 	number_show(m, "last_late_ns:\t", info.last_late_ns);
 	number_show(m, "last_late_at_ns:\t", info.last_late_at_ns);
-	late_ticks_show(m, &info);
+	ticks_show(m, "late_ticks:\t", info.late_ticks);
+	ticks_show(m, "unread_ticks:\t", info.unread_ticks);
+	number_show(m, "longest_unread_at_ns:\t", info.longest_unread_at_ns);
 	number_show(m, "armed:\t", info.armed);
 	number_show(m, "pending:\t", info.pending);
 	number_show(m, "unread:\t", info.unread);

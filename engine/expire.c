@@ -55,11 +55,8 @@ static u64 lateness_note(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 {
 	struct twheel_events *events = &tw->events;
 	u64 late_ns = now_ns - min(edge_after_ns(&tw->clock, tw->wheel.base_ns), now_ns);
-	unsigned int ticks = 0;
 
-	if (unlikely(late_ns >= tw->clock.tick_ns))
-		ticks = min(fls64(div64_u64(late_ns, tw->clock.tick_ns)), TWHEEL_LATE_TICKS - 1);
-	events->late_ticks[ticks] += nr;
+	events->late_ticks[ticks_log2(&tw->clock, late_ns)] += nr;
 	if (unlikely(late_ns > tw->clock.tick_ns + tw->clock.slack_ns)) {
 		events->late += nr;
 		events->last_late_ns = late_ns;

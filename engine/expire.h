@@ -29,6 +29,9 @@ struct tw_ctx;
  * @last_late_ns: lateness of the last of them
  * @last_late_at_ns: when it expired
  * @late_ticks: lateness in ticks
+ * @unread_ticks: how long the events that were read had been unread
+ * @longest_unread: the last element of that which is not 0
+ * @longest_unread_at_ns: when it last grew
  *
  * &tw_ctx.lock guards all members.
  */
@@ -37,6 +40,7 @@ struct twheel_events {
 	struct twheel_link end;
 	u32 nr_unread;
 	u32 nr_to_wake;
+	u32 longest_unread;
 	u64 armed;
 	u64 expirations;
 	u64 delivered;
@@ -49,6 +53,8 @@ struct twheel_events {
 	u64 last_late_ns;
 	u64 last_late_at_ns;
 	u64 late_ticks[TWHEEL_LATE_TICKS];
+	u64 unread_ticks[TWHEEL_LATE_TICKS];
+	u64 longest_unread_at_ns;
 };
 
 static inline void events_init(struct twheel_events *events)

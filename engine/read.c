@@ -158,6 +158,27 @@ fault:
 	return i;
 }
 
+/* When the oldest event became one; 0 if there is none. */
+static u64 events_oldest_ns(const struct twheel_events *events)
+{
+	return events->first == &events->end ? 0 :
+	       link_timeout(events->first)->fired_ns & ~FIRED_DRAINED;
+}
+
+/* Note how long @nr events that are read have been unread, by the oldest of them. */
+static void unread_note(struct tw_ctx *tw, u64 oldest_ns, u64 now_ns, unsigned int nr)
+	__must_hold(&tw->lock)
+{
+	struct twheel_events *events = &tw->events;
+	unsigned int ticks = ticks_log2(&tw->clock, now_ns - min(oldest_ns, now_ns));
+
+	events->unread_ticks[ticks] += nr;
+	if (ticks >= events->longest_unread) {
+		events->longest_unread = ticks;
+		events->longest_unread_at_ns = now_ns;
+	}
+}
+
 /*
  * Copy out and take the oldest events, @size bytes each, up to @nr; @to ends up behind them.
  * Returns how many; 0 if there is none, and -EFAULT if the first one cannot be copied: the caller
@@ -167,11 +188,13 @@ int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned 
 {
 	bool fast = size == sizeof(struct twheel_event) && iter_is_ubuf(to) &&
 		     !trace_twheel_read_enabled();
+	u64 now_ns = clock_now(&tw->clock), oldest_ns;
 	unsigned int i = 0;
 	bool faulted = false;
 	u32 nr_before;
 
 	twheel_lock(tw);
+	oldest_ns = events_oldest_ns(&tw->events);
 	spin_lock(&tw->places.lock);
 	nr_before = tw->places.nr_taken;
 	while (i < nr && tw->events.first != &tw->events.end) {
@@ -186,6 +209,8 @@ int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned 
 		i++;
 	}
 	spin_unlock(&tw->places.lock);
+	if (i)
+		unread_note(tw, oldest_ns, now_ns, i);
 	twheel_unlock(tw);
 	twheel_places_freed(tw, nr_before);
 	return i ?: faulted ? -EFAULT : 0;

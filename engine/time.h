@@ -69,6 +69,17 @@ static inline u64 edge_before_ns(const struct twheel_clockwork *clock, u64 ns)
 	return div64_u64(ns, clock->tick_ns) * clock->tick_ns;
 }
 
+/*
+ * The element of the histograms in INFO that counts a time: 0 if it is less than a tick, i if it is
+ * 2^(i-1) to 2^i - 1 ticks.
+ */
+static inline unsigned int ticks_log2(const struct twheel_clockwork *clock, u64 ns)
+{
+	if (likely(ns < clock->tick_ns))
+		return 0;
+	return min(fls64(div64_u64(ns, clock->tick_ns)), TWHEEL_LATE_TICKS - 1);
+}
+
 s64 twheel_namespace_offset_ns(u32 kind);
 u64 twheel_clock_other(const struct twheel_clockwork *clock);
 clockid_t twheel_clock_id(const struct twheel_clockwork *clock);

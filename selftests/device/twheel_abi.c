@@ -60,7 +60,7 @@ TEST(setup_has_its_layout)
 
 TEST(info_has_its_layout)
 {
-	SIZE(twheel_info, 496);
+	SIZE(twheel_info, 760);
 	FIELD(twheel_info, size, 0, 4);
 	FIELD(twheel_info, flags, 4, 4);
 	FIELD(twheel_info, clock, 8, 4);
@@ -95,8 +95,10 @@ TEST(info_has_its_layout)
 	FIELD(twheel_info, last_late_ns, 200, 8);
 	FIELD(twheel_info, last_late_at_ns, 208, 8);
 	FIELD(twheel_info, late_ticks, 216, 256);
-	FIELD(twheel_info, alarm_ns, 472, 8);
-	FIELD(twheel_info, name, 480, 16);
+	FIELD(twheel_info, unread_ticks, 472, 256);
+	FIELD(twheel_info, longest_unread_at_ns, 728, 8);
+	FIELD(twheel_info, alarm_ns, 736, 8);
+	FIELD(twheel_info, name, 744, 16);
 }
 
 TEST(vector_has_its_layout)

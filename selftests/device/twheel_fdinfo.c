@@ -118,11 +118,26 @@ TEST_F(fdinfo, every_line_is_a_key_and_a_value)
 	}
 }
 
+/* The line of a key has these numbers. */
+static void expect_ticks(struct __test_metadata *_metadata, const char *text, const char *key,
+			 const __u64 ticks[TWHEEL_LATE_TICKS])
+{
+	const char *value = value_of(text, key);
+	int k;
+
+	ASSERT_NE(NULL, value)
+		TH_LOG("%s", key);
+	for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
+		EXPECT_EQ(ticks[k], strtoull(value, (char **)&value, 10))
+			TH_LOG("%s, %d", key, k);
+		EXPECT_EQ(k == TWHEEL_LATE_TICKS - 1 ? '\n' : ' ', *value);
+	}
+}
+
 TEST_F(fdinfo, fdinfo_shows_the_numbers_of_info)
 {
 	const int first = 10;	/* of the counters */
 	struct twheel_info i = { .size = sizeof(i) };
-	const char *late;
 	int k, other;
 
 	ASSERT_LT(0, read_fdinfo(self->fd, self->text, sizeof(self->text)));
@@ -144,6 +159,7 @@ TEST_F(fdinfo, fdinfo_shows_the_numbers_of_info)
 		{ "cancelled", i.cancelled }, { "revoked", i.revoked },
 		{ "drained", i.drained }, { "rearmed", i.rearmed },
 		{ "changes", i.changes }, { "late", i.late },
+		{ "longest_unread_at_ns", i.longest_unread_at_ns },
 	};
 
 	for (k = 0; k < ARRAY_SIZE(numbers); k++) {
@@ -162,13 +178,8 @@ TEST_F(fdinfo, fdinfo_shows_the_numbers_of_info)
 	EXPECT_EQ(COMPLETED + 1, i.late_ticks[0]);
 	EXPECT_EQ(UNREAD + REVOKED - LATE, i.late_ticks[1]);
 	EXPECT_EQ(LATE, i.late_ticks[2]);
-	late = value_of(self->text, "late_ticks");
-	ASSERT_NE(NULL, late);
-	for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
-		EXPECT_EQ(i.late_ticks[k], strtoull(late, (char **)&late, 10))
-			TH_LOG("%d", k);
-		EXPECT_EQ(k == TWHEEL_LATE_TICKS - 1 ? '\n' : ' ', *late);
-	}
+	expect_ticks(_metadata, self->text, "late_ticks", i.late_ticks);
+	expect_ticks(_metadata, self->text, "unread_ticks", i.unread_ticks);
 }
 
 /* The line of a key is exactly this value. */

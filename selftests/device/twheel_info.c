@@ -195,6 +195,84 @@ TEST_F(info, a_timeout_due_when_armed_does_not_count_as_late)
 	EXPECT_EQ(0, info.late_ticks[0]);
 }
 
+/* ---- how long events were unread ------------------------------------------ */
+
+/* The sum is the number of events that were read. */
+TEST_F(info, time_unread_is_counted_in_powers_of_two_of_ticks)
+{
+	static const __u64 ticks[] = { 0, 1, 1ULL << 40, 3, 1000, 1ULL << 40, 7, 0, 8 };
+	static const int counted_in[] = { 0, 1, 31, 2, 10, 31, 3, 0, 4 };
+	__u64 expected[TWHEEL_LATE_TICKS] = {};
+	__u64 id, now_ns = 0, longest_at_ns = 0;
+	struct twheel_event event;
+	struct twheel_info info;
+	int i, k, longest = 0;
+
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(0, info.longest_unread_at_ns);
+	for (i = 0; i < ARRAY_SIZE(ticks); i++) {
+		now_ns += TW_MS;
+		ASSERT_EQ(0, tw_arm_at(self->fd, now_ns, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		now_ns += ticks[i] * TW_MS + (i % 2 ? TW_MS - 1 : 0);
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+		ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+		expected[counted_in[i]]++;
+		if (counted_in[i] >= longest) {
+			longest = counted_in[i];
+			longest_at_ns = now_ns;
+		}
+		ASSERT_EQ(0, tw_info(self->fd, &info));
+		EXPECT_EQ(longest_at_ns, info.longest_unread_at_ns);
+		for (k = 0; k < TWHEEL_LATE_TICKS; k++) {
+			EXPECT_EQ(expected[k], info.unread_ticks[k])
+				TH_LOG("%d ticks unread, bucket %d", (int)ticks[i], k);
+		}
+		now_ns = tw_round_up(now_ns, TW_MS);
+		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
+	}
+}
+
+/* Of 40 events, each a tick older than the next, 32 count as the first, and 8 as the 33rd. */
+TEST_F(info, events_that_are_copied_out_together_count_as_the_oldest)
+{
+	struct twheel_event events[40];
+	struct twheel_info info;
+	__u64 id;
+	int i;
+
+	for (i = 1; i <= 40; i++) {
+		ASSERT_EQ(0, tw_arm_at(self->fd, i * TW_MS, &id));
+		ASSERT_EQ(0, tw_advance(self->fd, i * TW_MS));
+	}
+	ASSERT_EQ(40, tw_read(self->fd, events, 40));
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	/* 39 ticks, and 7. */
+	EXPECT_EQ(32, info.unread_ticks[6]);
+	EXPECT_EQ(8, info.unread_ticks[3]);
+	EXPECT_EQ(40 * TW_MS, info.longest_unread_at_ns);
+}
+
+/* An event that nobody reads does not count, and one that DRAIN has made does. */
+TEST_F(info, time_unread_counts_events_that_are_read)
+{
+	struct twheel_event event;
+	struct twheel_info info;
+	__u64 ids[2];
+
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_MS, &ids[0]));
+	ASSERT_EQ(0, tw_arm_at(self->fd, TW_HOUR, &ids[1]));
+	ASSERT_EQ(0, tw_advance(self->fd, 9 * TW_MS));
+	ASSERT_EQ(TWHEEL_WAS_UNREAD, tw_cancel1(self->fd, ids[0]));
+	ASSERT_EQ(0, tw_drain(self->fd));
+	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
+	EXPECT_TRUE(event.flags & TWHEEL_EVENT_DRAINED);
+	ASSERT_EQ(0, tw_info(self->fd, &info));
+	EXPECT_EQ(1, info.unread_ticks[0]);
+	EXPECT_EQ(0, info.unread_ticks[4]);
+	EXPECT_EQ(9 * TW_MS, info.longest_unread_at_ns);
+}
+
 /* ---- without the walk ----------------------------------------------------- */
 
 static int info_without_walk(int fd, struct twheel_info *info)
@@ -623,6 +701,9 @@ TEST_F_TIMEOUT(info, counters_are_those_of_one_moment, 60)
 		for (k = sum = 0; k < TWHEEL_LATE_TICKS; k++)
 			sum += i.late_ticks[k];
 		ASSERT_EQ(i.expirations, sum);
+		for (k = sum = 0; k < TWHEEL_LATE_TICKS; k++)
+			sum += i.unread_ticks[k];
+		ASSERT_EQ(i.delivered, sum);
 		ASSERT_EQ(i.expirations, i.unread + i.completed + i.revoked);
 		ASSERT_EQ(i.armed, i.live + i.completed + i.cancelled + i.revoked);
 		ASSERT_EQ(i.completed, i.delivered);

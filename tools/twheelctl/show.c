@@ -61,6 +61,7 @@ static const struct {
 	MEMBER(late, NUMBER, "later than a tick and the slack"),
 	MEMBER(last_late_ns, SPAN, "how late the last of these was"),
 	MEMBER(last_late_at_ns, TIME, "when that was"),
+	MEMBER(longest_unread_at_ns, TIME, "when one unread for longest was last read"),
 };
 
 static __u64 member_value(const struct twheel_info *info, size_t i)
@@ -184,7 +185,7 @@ static void print_member(const struct twheel_info *info, const json_t *json, siz
 	__u64 value = member_value(info, i);
 	char text[TEXT_SIZE], ahead[TEXT_SIZE];
 
-	printf("%-15s %-45s ", members[i].name, members[i].says);
+	printf("%-20s %-45s ", members[i].name, members[i].says);
 	if (json_is_null(json_object_get(json, members[i].name)))
 		puts("never");
 	else if (members[i].unit == SPAN)
@@ -197,19 +198,18 @@ static void print_member(const struct twheel_info *info, const json_t *json, siz
 		printf("%llu ns, %s ago\n", value, time_text(ahead, info->now_ns - value));
 }
 
-static void print_late_ticks(const struct twheel_info *info)
+static void print_ticks(const struct twheel_info *info, const char *head,
+			const __u64 ticks[TWHEEL_LATE_TICKS])
 {
 	char text[TEXT_SIZE];
 	unsigned int i;
 
-	if (info->expirations)
-		puts("how late timeouts expired, up to:");
-	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
-		if (!info->late_ticks[i])
-			continue;
-		printf("  %-43s %llu\n", i ? time_text(text, info->tick_ns << i) : "within a tick",
-		       info->late_ticks[i]);
-	}
+	puts(head);
+	for (i = 0; i < TWHEEL_LATE_TICKS; i++)
+		if (ticks[i])
+			printf("  %-43s %llu\n",
+			       i ? time_text(text, info->tick_ns << i) : "within a tick",
+			       ticks[i]);
 }
 
 static void print_text(const struct twheel_info *info, const json_t *json,
@@ -229,7 +229,10 @@ static void print_text(const struct twheel_info *info, const json_t *json,
 		if (members[i].offset != offsetof(struct twheel_info, next_expiry_ns) ||
 		    info->flags & TWHEEL_INFO_WALK)
 			print_member(info, json, i);
-	print_late_ticks(info);
+	if (info->expirations)
+		print_ticks(info, "how late timeouts expired, up to:", info->late_ticks);
+	if (info->delivered)
+		print_ticks(info, "how long events were unread, up to:", info->unread_ticks);
 	if (!nr)
 		return;
 	puts("the timeouts that expire next:");

@@ -242,7 +242,7 @@ struct twheel_setup {
  */
 #define TWHEEL_FEATURE_URING_CMD	(1ULL << 0)
 
-/* The length of INFO's late_ticks. */
+/* The length of INFO's late_ticks and unread_ticks. */
 #define TWHEEL_LATE_TICKS	32
 
 /* Flags of struct twheel_info */
@@ -326,6 +326,12 @@ enum twheel_wheel_state {
  * @late_ticks: [0]: how often a timeout expired less than a tick after the edge of its
  *	tick; [i]: 2^(i-1) to 2^i - 1 ticks after it; the last one takes all that were
  *	later.  The sum is how often a timeout expired that is counted here, see @late.
+ * @unread_ticks: how long the events that were read had been unread: [0]: less than a
+ *	tick; [i]: 2^(i-1) to 2^i - 1 ticks; the last one takes all that were unread for
+ *	longer.  Events that one read() copies out together, 32 at most, count as the oldest
+ *	of them.  The sum is @delivered.
+ * @longest_unread_at_ns: when an event was last read that counts in the last element of
+ *	@unread_ticks that is not 0, on the wheel's clock; 0 when none was read
  * @alarm_ns: when the kernel looks at the wheel next, on the wheel's clock: at the next
  *	expiry, or before.  Timeouts that the kernel is at work on do not count; a time that
  *	has passed means that it is.  TWHEEL_TIME_NEVER when it need not look, and on the
@@ -387,6 +393,8 @@ struct twheel_info {
 	__aligned_u64 last_late_ns;
 	__aligned_u64 last_late_at_ns;
 	__aligned_u64 late_ticks[TWHEEL_LATE_TICKS];
+	__aligned_u64 unread_ticks[TWHEEL_LATE_TICKS];
+	__aligned_u64 longest_unread_at_ns;
 	__aligned_u64 alarm_ns;
 	char name[TWHEEL_NAME_SIZE];
 };

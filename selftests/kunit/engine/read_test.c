@@ -309,6 +309,20 @@ static void a_period_that_never_comes_is_put_aside(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, machine_alarm.is_on);
 }
 
+static void an_event_of_a_drain_is_unread_from_the_drain_on(struct kunit *test)
+{
+	struct tw_ctx *tw = test->priv;
+
+	arm_like(test, PE);
+	twheel_lock(tw);
+	drain_step(tw, time_of(tw), PASS_STEP);
+	twheel_unlock(tw);
+	time_set(tw, time_of(tw) + 5 * TICK_NS);
+	KUNIT_ASSERT_EQ(test, read_one(tw, NULL), 1);
+	KUNIT_EXPECT_EQ(test, tw->events.unread_ticks[3], 1ULL);
+	KUNIT_EXPECT_EQ(test, tw->events.longest_unread_at_ns, time_of(tw));
+}
+
 static struct kunit_case read_cases[] = {
 	KUNIT_CASE_PARAM(read_takes_the_event_and_the_timeout_that_ended_with_it,
 			 start_gen_params),
@@ -323,6 +337,7 @@ static struct kunit_case read_cases[] = {
 	KUNIT_CASE(an_event_that_faults_shifts_none_behind_it),
 	KUNIT_CASE(a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read),
 	KUNIT_CASE(a_period_that_never_comes_is_put_aside),
+	KUNIT_CASE(an_event_of_a_drain_is_unread_from_the_drain_on),
 	{}
 };
 

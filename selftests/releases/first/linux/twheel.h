@@ -93,6 +93,8 @@ struct twheel_info {
 	__aligned_u64 last_late_ns;
 	__aligned_u64 last_late_at_ns;
 	__aligned_u64 late_ticks[TWHEEL_LATE_TICKS];
+	__aligned_u64 unread_ticks[TWHEEL_LATE_TICKS];
+	__aligned_u64 longest_unread_at_ns;
 	__aligned_u64 alarm_ns;
 	char name[TWHEEL_NAME_SIZE];
 };
