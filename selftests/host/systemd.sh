@@ -4,8 +4,8 @@
 # The real systemd of Debian 12, and of Debian 13: it loads the module at boot, and the device gets
 # its group, by what install-udev installs. Timeouts outlive their daemon: examples/outlive.c is a
 # service there, of which systemd keeps the descriptor of the wheel, and which is killed again and
-# again. While the daemon is away, twheelctl names its unit. Of a drained wheel, systemd keeps the
-# descriptor only with FDPOLL=0. tools/vm/guest/systemd-test runs in the machine.
+# again. While the daemon is away, twheelctl names its unit, and twheel-late.service says that nobody
+# reads the wheel. Of a drained wheel, systemd keeps the descriptor only with FDPOLL=0. tools/vm/guest/systemd-test runs in the machine.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -93,13 +93,17 @@ make_root()
 
 	cp -a "$cache/udev/$2" "$root"
 	mkdir -p "$root"/{proc,sys,dev,tmp,run,root,var/tmp} \
-		"$units"/{outlive,systemd-udev-trigger}.service.d
+		"$units"/{outlive,systemd-udev-trigger,twheel-late}.service.d
 	cp "$busybox" "$top/tools/vm/guest/systemd-test" "$work/examples/outlive" "$work/drained" \
 		"$work/twheelctl/twheelctl" "$root/usr/bin/"
 	install -D -m 644 -t "$updates" "$work/src/twheel.ko"
 	depmod -b "$root" "$release" 2>"$work/depmod.log"
 	quietly "$work/install.log" make -C "$top" install-udev DESTDIR="$root"
-	cp "$top/examples/outlive.service" "$units/"
+	cp "$top/examples/outlive.service" "$top/tools/twheelctl/twheel-late.service" "$units/"
+	cp "$top/packaging/prometheus/twheel-metrics" "$root/usr/bin/"
+	printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' StandardOutput=file:/run/late \
+		ExecStart= 'ExecStart=twheelctl late --watch --interval=2' \
+		>"$units/twheel-late.service.d/test.conf"
 	# systemd gives up a service that is killed all the time.
 	printf '[Unit]\nStartLimitIntervalSec=0\n' >"$units/outlive.service.d/kills.conf"
 	# The events of all other devices take longer than the rest of the machine.

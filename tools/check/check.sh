@@ -140,7 +140,7 @@ checks()
 	check syzkaller "the description for syzkaller has the constants and the structures of the header"
 	check device_page "the man page of the device says what the header and the sources have"
 	check design_names "the functions that the documents name are there, and in the files named with them"
-	check operating "the counters and the fields of tracepoints are described"
+	check operating "the counters and the fields of tracepoints are described, and alerts name counters"
 	check peers "each test that the document about peers names is there"
 	check sentences "each sentence of the public headers has a test that is there"
 	check errnos "each errno has a test for each call that may say it"

@@ -103,6 +103,10 @@ operating()
 	done < <(sed -nE 's/^ATTRIBUTE_RO\((\w+),.*/\1/p' twheel_stat.c
 		sed -nE 's/^TRACE_EVENT\((\w+),$/\1/p; s/^\t+__field\(\w+, (\w+)\).*/\1/p
 			s/^\t+__array\(\w+, (\w+),.*/\1/p' engine/trace.h)
+	while IFS= read -r name; do
+		grep -q "^ATTRIBUTE_RO($name," twheel_stat.c ||
+			echo "packaging/prometheus/twheel.rules.yml: there is no counter $name"
+	done < <(grep -oP '\btwheel_\K[a-z_]+(?=[[)])' packaging/prometheus/twheel.rules.yml)
 }
 
 # What the documents show of the examples is as it stands there.

@@ -38,8 +38,15 @@
  */
 #define STEP_NS		(20 * NS_PER_MS)
 
-/* With many wheels and threads, looking takes this share of a processor, and steps are longer. */
-#define WATCH_SHARE	0.1
+/*
+ * With many wheels and threads, looking takes this share of a processor, and steps are longer.  If
+ * it goes on for ever, it takes less.
+ */
+#define LOOKS_SHARE	0.1
+#define WATCH_SHARE	0.01
+
+#define INTERVAL_NS	NS_PER_S
+#define WATCH_NS	(60 * NS_PER_S)
 
 /**
  * struct looks - two looks at the wheels, what is seen between them, and the findings
@@ -381,7 +388,7 @@ static void watch_step(struct looks *looks, __u64 step_ns)
 		reader_watch(&looks->readers[i], step_ns);
 }
 
-static void watch(struct looks *looks, __u64 interval_ns)
+static void watch(struct looks *looks, __u64 interval_ns, double share)
 {
 	__u64 now = now_ns(), end_ns = now + interval_ns, step_ns = STEP_NS;
 	__u64 before_ns = taken_ns(), steps = 0;
@@ -389,54 +396,84 @@ static void watch(struct looks *looks, __u64 interval_ns)
 
 	for (looks->watched_at_ns = now; now < end_ns; now = now_ns()) {
 		watch_step(looks, step_ns < end_ns - now ? step_ns : end_ns - now);
-		step_ns = (taken_ns() - before_ns) / WATCH_SHARE / ++steps;
+		step_ns = (taken_ns() - before_ns) / share / ++steps;
 		step_ns = step_ns > STEP_NS ? step_ns : STEP_NS;
 	}
 	for (i = 0; i < looks->nr_readers; i++)
 		reader_end(&looks->readers[i]);
 }
 
-int late_run(const struct options *options)
+/* Look twice, and add the findings.  Returns the number of wheels that were watched. */
+static size_t findings_add(struct looks *looks, const struct options *options, __u64 interval_ns)
 {
-	char sentence[256], all[TEXT_SIZE];
-	static struct looks looks;
 	__u64 began_ns = now_ns();
 	size_t i, nr = 0;
 
-	report_begin(&looks.report, options->json);
-	wheels_look(&looks.before);
-	kthreads_look(&looks);
-	readers_begin(&looks, options);
-	watch(&looks, options->interval_ns);
-	looks.ns = now_ns() - began_ns;
-	wheels_look(&looks.now);
-	units_find(&looks.now);
-	for (i = 0; i < looks.now.nr; i++) {
-		const struct wheel *wheel = &looks.now.wheels[i];
-		const struct wheel *was = wheels_find(&looks.before, wheel->number);
-		const struct reader *reader = reader_find(&looks, wheel->number);
+	wheels_look(&looks->before);
+	kthreads_look(looks);
+	readers_begin(looks, options);
+	watch(looks, interval_ns, options->watch ? WATCH_SHARE : LOOKS_SHARE);
+	looks->ns = now_ns() - began_ns;
+	wheels_look(&looks->now);
+	units_find(&looks->now);
+	for (i = 0; i < looks->now.nr; i++) {
+		const struct wheel *wheel = &looks->now.wheels[i];
+		const struct wheel *was = wheels_find(&looks->before, wheel->number);
+		const struct reader *reader = reader_find(looks, wheel->number);
 
 		if (!was || !is_asked_for(wheel, options))
 			continue;
 		nr++;
 		if (reader)
-			reader_report(reader, wheel, looks.ns, &looks.report);
-		expiry_check(&looks, was, wheel);
-		room_check(&looks, wheel);
+			reader_report(reader, wheel, looks->ns, &looks->report);
+		expiry_check(looks, was, wheel);
+		room_check(looks, wheel);
 	}
-	memory_check(&looks);
+	memory_check(looks);
 	if (!nr && options->nr)
-		report_add(&looks.report, UNKNOWN, "no-wheel", NULL,
+		report_add(&looks->report, UNKNOWN, "no-wheel", NULL,
 			   "Run twheelctl as root, which sees the wheels of all users.",
 			   "No wheel of these processes is seen.");
+	free(looks->readers);
+	wheels_free(&looks->before);
+	wheels_free(&looks->now);
+	return nr;
+}
+
+static _Noreturn void watch_for_ever(const struct options *options)
+{
+	struct changes changes = { .json = options->json };
+	static struct looks looks;
+
+	for (;;) {
+		looks = (struct looks){};
+		report_begin(&looks.report, true);
+		findings_add(&looks, options, options->interval_ns ?: WATCH_NS);
+		changes_print(&changes, &looks.report);
+	}
+}
+
+static int look_once(const struct options *options)
+{
+	__u64 interval_ns = options->interval_ns ?: INTERVAL_NS;
+	char sentence[256], all[TEXT_SIZE];
+	static struct looks looks;
+	size_t nr;
+
+	report_begin(&looks.report, options->json);
+	nr = findings_add(&looks, options, interval_ns);
 	snprintf(sentence, sizeof(sentence),
 		 "%zu wheel%s watched for %s, and none is late, full or left unread.%s%s", nr,
 		 nr == 1 ? " was" : "s were", time_text(all, looks.ns),
-		 options->interval_ns < SHORT_NS ?
+		 interval_ns < SHORT_NS ?
 		 " To see what happens only now and then, watch for longer (--interval=60)." : "",
 		 looks.now.complete ? "" : " Those of other users were left out.");
-	free(looks.readers);
-	wheels_free(&looks.before);
-	wheels_free(&looks.now);
 	return report_end(&looks.report, sentence);
+}
+
+int late_run(const struct options *options)
+{
+	if (options->watch)
+		watch_for_ever(options);
+	return look_once(options);
 }

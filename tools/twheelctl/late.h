@@ -111,4 +111,18 @@ void reader_end(struct reader *reader);
 void reader_report(const struct reader *reader, const struct wheel *wheel, __u64 ns,
 		   struct report *report);
 
+/* changes.c */
+
+/**
+ * struct changes - what late --watch has found in its last interval
+ * @json: print JSON instead of text
+ * @findings: what was wrong then; NULL at first
+ */
+struct changes {
+	bool json;
+	json_t *findings;
+};
+
+void changes_print(struct changes *changes, struct report *report);
+
 #endif /* TWHEELCTL_LATE_H */

@@ -302,6 +302,36 @@ static void slow_report(const struct wheel *wheel, __u64 read, __u64 more, __u64
 		   figure(wheel, "unread"));
 }
 
+/* What the kernel remembers: events were read late at some time, and that is over. */
+static void was_unread(const struct reader *reader, const struct wheel *wheel,
+		       struct report *report)
+{
+	__u64 ago_ns = figure(wheel, "now_ns") - figure(wheel, "longest_unread_at_ns");
+	char who[SUBJECT_SIZE], least[TEXT_SIZE], longest[TEXT_SIZE], ago[TEXT_SIZE];
+	__u64 tick_ns = figure(wheel, "tick_ns"), late = 0, least_ns = 0, longest_ns = 0;
+	char date[TEXT_SIZE];
+	json_t *number;
+	size_t i;
+
+	json_array_foreach(json_object_get(wheel->info, "unread_ticks"), i, number) {
+		__u64 ns = i ? tick_ns << (i - 1) : 0;
+
+		if (ns < reader->least_ns || !json_integer_value(number))
+			continue;
+		late += json_integer_value(number);
+		least_ns = least_ns ?: ns;
+		longest_ns = ns;
+	}
+	if (!late || !strcmp(word(wheel, "clock"), "virtual"))
+		return;
+	report_add(report, DONE, "was-unread", about(wheel),
+		   "Nothing has to be done. If it happens again, run `twheelctl late' with an --interval in which it happens, or with --watch, which names the cause.",
+		   "%s: it was read late, and this is over: %llu events of %llu had been unread for %s or longer, one for %s or longer, which was read %s ago (%s).",
+		   subject(who, wheel), late, figure(wheel, "delivered"),
+		   time_text(least, least_ns), time_text(longest, longest_ns),
+		   time_text(ago, ago_ns), date_text(date, ago_ns));
+}
+
 /* How it is read, as is seen by the last look at it, `ns' after the first. */
 void reader_report(const struct reader *reader, const struct wheel *wheel, __u64 ns,
 		   struct report *report)
@@ -313,6 +343,8 @@ void reader_report(const struct reader *reader, const struct wheel *wheel, __u64
 		sleeps_report(wheel, ns, report);
 		return;
 	}
+	if (!reader->naps.times && !reader->waits.times && !reader->unclear.times)
+		was_unread(reader, wheel, report);
 	if (reader->naps.times)
 		naps_report(&reader->naps, wheel, ns, report);
 	if (reader->waits.times)

@@ -7,7 +7,7 @@ _twheelctl()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} command='' position=0 i
 	local -A options=(
-		[check]='--json' [late]='--interval= --nap= --json' [ps]='--interval= --json'
+		[check]='--json' [late]='--interval= --nap= --watch --json' [ps]='--interval= --json'
 		[show]='--nearest= --json' [stat]='--interval= --json'
 	)
 

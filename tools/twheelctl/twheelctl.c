@@ -19,6 +19,7 @@ const char *argp_program_version = "twheelctl " TWHEEL_VERSION;
 #define KEY_JSON	'j'
 #define KEY_NAP		0x100	/* no letter */
 #define KEY_NEAREST	'n'
+#define KEY_WATCH	'w'
 
 #define OPTION_JSON \
 	{ "json", KEY_JSON, NULL, 0, "Print JSON; twheelctl(8) lists the keys", 0 }
@@ -31,9 +32,12 @@ const char *argp_program_version = "twheelctl " TWHEEL_VERSION;
 static const struct argp_option check_options[] = { OPTION_JSON, {} };
 
 static const struct argp_option late_options[] = {
-	OPTION_INTERVAL("Watch for so long (default 1)"),
+	OPTION_INTERVAL("Watch for so long (default 1, with --watch 60)"),
 	{ "nap", KEY_NAP, "SECONDS", 0,
 	  "Name a reader that leaves events unread for so long (default 0.1, or a tick and the slack if that is longer)",
+	  0 },
+	{ "watch", KEY_WATCH, NULL, 0,
+	  "Go on, interval by interval, and print a line when something begins to be wrong, or is over",
 	  0 },
 	OPTION_JSON, {}
 };
@@ -56,7 +60,6 @@ static const struct argp_option show_options[] = { OPTION_NEAREST, OPTION_JSON, 
  * @arguments: what stands behind the options
  * @least: how many of these there are at least
  * @most: and at most
- * @interval_ns: the interval if none is given
  * @says: one line
  */
 static const struct command {
@@ -66,18 +69,17 @@ static const struct command {
 	const char *arguments;
 	int least;
 	int most;
-	__u64 interval_ns;
 	const char *says;
 } commands[] = {
-	{ "check", check_run, check_options, "[PID]", 0, 1, 0,
+	{ "check", check_run, check_options, "[PID]", 0, 1,
 	  "Say why a program does not get the device, and what to do" },
-	{ "late", late_run, late_options, "[PID...]", 0, INT_MAX, NS_PER_S,
+	{ "late", late_run, late_options, "[PID...]", 0, INT_MAX,
 	  "Say which wheels are late or stuck, and why" },
-	{ "ps", ps_run, ps_options, "", 0, 0, 0,
+	{ "ps", ps_run, ps_options, "", 0, 0,
 	  "Show the wheels of all processes that you may look into" },
-	{ "show", show_run, show_options, "PID FD", 2, 2, 0,
+	{ "show", show_run, show_options, "PID FD", 2, 2,
 	  "Show all about one wheel, and the timeouts that expire next" },
-	{ "stat", stat_run, stat_options, "", 0, 0, 0,
+	{ "stat", stat_run, stat_options, "", 0, 0,
 	  "Show the counters of the module, and what its users have" },
 };
 
@@ -132,6 +134,9 @@ static error_t parse_command(int key, char *argument, struct argp_state *state)
 	case KEY_NAP:
 		options->nap_ns = parse_seconds(state, argument);
 		return 0;
+	case KEY_WATCH:
+		options->watch = true;
+		return 0;
 	case KEY_NEAREST:
 		options->nearest = parse_whole(state, argument);
 		return 0;
@@ -163,7 +168,7 @@ static int command_run(const struct command *command, int argc, char **argv)
 	};
 	struct parsed parsed = {
 		.command = command,
-		.options = { .interval_ns = command->interval_ns, .nearest = 10 },
+		.options = { .nearest = 10 },
 	};
 	char name[64];
 	int status;

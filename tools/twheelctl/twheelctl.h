@@ -30,7 +30,8 @@ enum {
 /**
  * struct options - the command line behind the name of the command
  * @json: print JSON instead of text
- * @interval_ns: between two looks; 0: look once
+ * @watch: go on for ever, and print what changes
+ * @interval_ns: between two looks; 0: look once, or the default
  * @nap_ns: a reader that leaves events unread for as long naps; 0: the default
  * @nearest: how many timeouts to show
  * @numbers: arguments, each a number, such as a PID
@@ -38,6 +39,7 @@ enum {
  */
 struct options {
 	bool json;
+	bool watch;
 	__u64 interval_ns;
 	__u64 nap_ns;
 	unsigned int nearest;
