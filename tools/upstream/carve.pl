@@ -1026,7 +1026,8 @@ sub names_of
 	push @names, "setup $1" if "@t" =~ /^FIXTURE_SETUP \( (\w+) \)/;
 	push @names, "fixture $1" if "@t" =~ /^FIXTURE\w* \( (\w+) [,)]/;
 	push @names, "$1_suite" if "@t" =~ /^ENGINE_SUITE \( (\w+) \)/;
-	push @names, $item->{name} if defined $item->{name} && length $item->{name};
+	# All fixtures of a file have the name of their macro.
+	push @names, $item->{name} if ($item->{name} // '') !~ /^(?:FIXTURE\w*)?$/;
 	push @names, $t[-2] if $item->{kind} eq 'struct' && @t > 3 && $t[-3] eq '}';
 	return grep { !/$type/ } @names;
 }
