@@ -30,7 +30,7 @@ endif
 KERNELS ?= 6.1 6.12 7.3
 SMP ?= 2
 LANES ?= 3
-export KERNELS SMP LANES TESTS EXCEPT MUTANTS TEST_TIMEOUT V
+export KERNELS SMP LANES TESTS EXCEPT MUTANTS BINDINGS TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD VECTORS BASE ROUNDS
 
 # A script is not started by its name, which a file system without exec, or an archive
@@ -126,6 +126,9 @@ bench-native:
 
 test-packages:
 	@$(bash) tools/vm/packages.sh
+
+test-bindings:
+	@$(bash) tools/vm/bindings.sh
 
 # The tree form of the module, written into the source of a kernel.
 upstream:
@@ -234,6 +237,8 @@ help:
 	@echo '  make test-arm64     on an emulated arm64 machine, with Debian'"'"'s kernel for it'
 	@echo '  make test-bare      make demo and make test in a bare Debian 12 and a bare Debian 13'
 	@echo '  make test-packages  Debian packages: made, installed, upgraded, purged in bare systems'
+	@echo '  make test-bindings  the bindings to other languages, of those whose tools are here, here and'
+	@echo '                      in that machine; BINDINGS="python rust"'
 	@echo '  make upstream       writes the form for the kernel tree into that in KSRC=..., or patches into SERIES=...'
 	@echo '  make test-upstream  the same into the sources of 6.12 and 7.3, builds and tests it there'
 	@echo '  make fuzz           ten million random calls on the debug kernel'
@@ -252,7 +257,7 @@ help:
 
 .PHONY: all modules install uninstall install-module install-headers uninstall-headers \
 	install-udev lib install-lib uninstall-lib install-man uninstall-man install-tools uninstall-tools check-lib \
-	amalgamation dist module-packages upstream test-upstream test-packages kdir dkms-source dkms-install \
+	amalgamation dist module-packages upstream test-upstream test-packages test-bindings kdir dkms-source dkms-install \
 	dkms-remove test list test-debug test-race test-rt test-arm64 test-bare \
 	check docs drawings fuzz model \
 	mutants soak languages \

@@ -42,6 +42,8 @@ list_files()
 		bench/wheel/*.[ch]) test_code+=("$file") ;;
 		bench/idle/*.[ch] | bench/native/workload.c | bench/native/kernel.c)
 			module_code+=("$file") ;;
+		# They have the style of their languages.
+		bindings/*.[ch]) ;;
 		bench/*.[ch]) bench_code+=("$file") ;;
 		selftests/releases/*/*.h) ;;
 		selftests/*.[ch]) test_code+=("$file") ;;

@@ -156,7 +156,7 @@ licence_of()
 	case $1 in
 	selftests/releases/*/linux/*.h) licence_of uapi/ ;;
 	selftests/releases/*/*.h) licence_of lib/ ;;
-	lib/*) echo MIT ;;
+	lib/* | bindings/*) echo MIT ;;
 	examples/*) echo 0BSD ;;
 	uapi/*) echo GPL-2.0 WITH Linux-syscall-note ;;
 	*) echo GPL-2.0 ;;
@@ -202,7 +202,7 @@ products()
 # may be named without the end of its files' names.
 names_of_files()
 {
-	local file line name path folders='selftests|bench|examples|uapi|engine|lib|Documentation|tools/(?:vm|check)'
+	local file line name path folders='selftests|bench|bindings|examples|uapi|engine|lib|Documentation|tools/(?:vm|check)'
 
 	grep -noHP "(?<![\w./\$}\"-])(?:$folders)/[\w.*/-]*[\w*]" "${files[@]}" |
 		while IFS=: read -r file line path; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|languages|test|check|arm64|build|fuzz|model|bench: gets what is missing for
-# the make target of that name; `build' is for those that build a kernel. Every step
+# setup.sh demo|shell|languages|test-bindings|test|check|arm64|build|fuzz|model|bench: gets what is
+# missing for the make target of that name; `build' is for those that build a kernel. Every step
 # leaves a file when it is complete, so that an interrupted set-up goes on where it
 # stopped, and a complete one takes no time.
 # shellcheck source-path=SCRIPTDIR
@@ -110,7 +110,7 @@ install_tools()
 {
 	local list=$tools_demo package why missing=()
 
-	[[ $purpose = @(demo|languages) ]] || list+=$tools_shell
+	[[ $purpose = @(demo|languages|test-bindings) ]] || list+=$tools_shell
 	[[ $purpose != @(test|check) ]] || list+=$tools_test
 	[ "$purpose" != check ] || list+=$tools_check
 	[ "$purpose" != arm64 ] || list+=$tools_arm64
@@ -248,24 +248,26 @@ get_loops()
 	drop_packages "$cache/loops.packages"
 }
 
-# The Python for an example in the guest: as much of it as Debian has in its smallest package.
+# get_python NAME USE PACKAGE...: a Python of Debian 12 with these packages, in .cache/NAME. A run
+# without a network goes on without it, and says that what USE names is not run.
 get_python()
 {
-	local dir=$cache/python tmp=$cache/python.tmp deb
+	local dir=$cache/$1 packages=$cache/$1.packages tmp=$cache/$1.tmp use=$2 deb
+	shift 2
 
 	[ -e "$dir" ] && return
-	(get_packages "$cache/python.packages" printf '%s\n' python3.11-minimal \
-		libpython3.11-minimal libc6 libexpat1 zlib1g) || {
-		say "the example in Python is not run"
+	(get_packages "$packages" printf '%s\n' "$@" python3.11-minimal libpython3.11-minimal \
+		libc6 libexpat1 zlib1g) || {
+		say "$use is not run"
 		return 0
 	}
 	rm -rf "$tmp"
 	while read -r deb; do
-		unpack "$deb" "$tmp" --exclude='./usr/share' --exclude='*/gconv/*'
-	done < <(deb_files "$cache/python.packages")
+		unpack "$deb" "$tmp" --exclude='./usr/share' --exclude='*/gconv/*' --exclude='*.a'
+	done < <(deb_files "$packages")
 	ln -s python3.11 "$tmp/usr/bin/python3"
 	mv "$tmp" "$dir"
-	drop_packages "$cache/python.packages"
+	drop_packages "$packages"
 }
 
 # What makes bindings of libtwheel's headers in a test. It is unpacked, not installed, and
@@ -294,11 +296,17 @@ install_tools
 for series in "${kernels[@]}"; do
 	get_kernel "$series"
 done
-[[ $purpose = @(demo|bench|languages) ]] || get_kselftest
+[[ $purpose = @(demo|bench|languages|test-bindings) ]] || get_kselftest
 [ "$purpose" != check ] || get_cross s390x
 [ "$purpose" != test ] || get_loops
 [[ $purpose != @(test|check) ]] || get_newer_tools
-[[ $purpose != @(test|languages) ]] || get_python
+# For an example in the guest: as much of it as Debian has in its smallest package.
+[[ $purpose != @(test|languages) ]] || get_python python "the example in Python"
+# For the binding, here and in the guest: with what builds it.
+[[ $purpose != test-bindings ]] || get_python python-cffi "the binding for Python" \
+	libpython3.11-stdlib libpython3.11-dev libffi8 python3-cffi python3-cffi-backend \
+	python3-pycparser python3-ply python3-setuptools python3-pkg-resources \
+	python3-distutils python3-lib2to3
 if [ "$purpose" = test ]; then
 	get_bindgen
 	get_udev bookworm

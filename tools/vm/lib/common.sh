@@ -11,6 +11,7 @@
 # .cache/busybox      a static busybox for the guest
 # .cache/bindgen      makes bindings of the library's headers
 # .cache/python       a small Python for the guest
+# .cache/python-cffi  a larger one, which builds and runs the binding for Python
 # .cache/udev         roots of Debian 12 and 13 with their udev, see udev.sh, systemd.sh
 # .cache/build        products: modules, test programs, guest trees
 # .cache/accelerator.6.12  whether kvm boots that kernel here, see boot.sh
