@@ -175,7 +175,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..25"
+echo "1..26"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -184,6 +184,7 @@ holds "the printf of bash writes up to each byte 10" printf_of_bash_cuts_a_recor
 holds "hello runs" "$work/gcc/hello"
 holds "requests runs" "$work/gcc/requests"
 holds "table runs" table_runs
+holds "numbers runs, and each number is back" "$work/gcc/numbers"
 for origin in posix libevent netty; do
 	holds "coming-from $origin runs" "$work/gcc/coming-from" $origin
 done

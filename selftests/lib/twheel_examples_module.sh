@@ -73,11 +73,12 @@ keeper_ends()
 }
 
 echo "TAP version 13"
-echo 1..33
+echo 1..34
 where="without the module"
 runs hello
 runs requests
 runs table
+runs numbers
 for origin in posix libevent netty; do
 	runs coming-from "$origin"
 done
