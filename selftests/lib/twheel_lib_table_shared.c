@@ -377,6 +377,100 @@ TEST_F_TIMEOUT(shared, accounts_of_threads_on_the_same_numbers_are_exact, 60)
 	twheel_table_close(t);
 }
 
+/* ---- numbers that are given out -------------------------------------------- */
+
+/* As Documentation/bindings.rst has it. */
+struct numbers {
+	struct twheel_table *t;
+	__u64 seed;
+	bool end;
+	pthread_mutex_t lock;
+	bool taken[FEW];	/* a thread has the number, or it was fetched */
+	bool owned[FEW];	/* and it has not been stopped */
+	__u64 nr_ended;
+	__u64 nr_wrong;
+};
+
+static void give_back(struct numbers *n, __u32 number)
+{
+	n->nr_wrong += !n->taken[number] || n->owned[number];
+	n->taken[number] = false;
+	n->nr_ended++;
+}
+
+static void *taker(void *arg)
+{
+	struct numbers *n = arg;
+	__u64 chance = __atomic_fetch_add(&n->seed, 1, __ATOMIC_RELAXED);
+	__u32 number;
+
+	while (!__atomic_load_n(&n->end, __ATOMIC_RELAXED)) {
+		number = tw_random(&chance) % FEW;
+		pthread_mutex_lock(&n->lock);
+		if (!n->taken[number]) {
+			n->taken[number] = true;
+			n->owned[number] = true;
+			n->nr_wrong += twheel_table_start_after(n->t, number,
+								tw_random(&chance) % TW_MS) != IDLE;
+		} else if (n->owned[number]) {
+			n->owned[number] = false;
+			if (twheel_table_stop(n->t, number) > IDLE)
+				give_back(n, number);
+		}
+		pthread_mutex_unlock(&n->lock);
+	}
+	return NULL;
+}
+
+static int fetch_and_give_back(struct numbers *n, __u64 timeout_ns)
+{
+	__u32 numbers[7];
+	int i, nr;
+
+	nr = twheel_table_expired(n->t, numbers, 7, timeout_ns);
+	pthread_mutex_lock(&n->lock);
+	for (i = 0; i < nr; i++) {
+		n->owned[numbers[i]] = false;
+		give_back(n, numbers[i]);
+	}
+	pthread_mutex_unlock(&n->lock);
+	return nr;
+}
+
+static void *giver(void *arg)
+{
+	struct numbers *n = arg;
+
+	while (!__atomic_load_n(&n->end, __ATOMIC_RELAXED))
+		fetch_and_give_back(n, TW_MS);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(shared, each_number_comes_back_once_from_who_stops_or_who_fetches, 60)
+{
+	struct numbers n = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	pthread_t thread[MAKERS + FETCHERS];
+	__u32 i;
+
+	seed_begin(_metadata);
+	n.seed = seed;
+	ASSERT_EQ(0, table_open(&n.t, FEW, variant->backend, TWHEEL_TABLE_MONOTONIC));
+	for (i = 0; i < ARRAY_SIZE(thread); i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, i < MAKERS ? taker : giver, &n));
+	tw_sleep(tw_setting("TW_SECONDS", 2) * TW_SEC);
+	__atomic_store_n(&n.end, true, __ATOMIC_RELAXED);
+	for (i = 0; i < ARRAY_SIZE(thread); i++)
+		ASSERT_EQ(0, pthread_join(thread[i], NULL));
+	while (fetch_and_give_back(&n, 100 * TW_MS) > 0)
+		;
+	EXPECT_EQ(0, n.nr_wrong);
+	EXPECT_LT(1000, n.nr_ended);
+	for (i = 0; i < FEW; i++) {
+		EXPECT_FALSE(n.taken[i]);
+	}
+	twheel_table_close(n.t);
+}
+
 /* ---- processes ------------------------------------------------------------ */
 
 TEST_F(shared, child_closes_its_copy_and_the_parent_goes_on)
