@@ -3,6 +3,9 @@ import asyncio
 import errno
 import fcntl
 import os
+import subprocess
+import sys
+import unittest
 
 import test_aio
 import test_table
@@ -10,6 +13,7 @@ import twheel
 from twheel import PENDING
 
 DRAIN = 0xf707
+EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples")
 
 
 class TableOnDevice(test_table.Process):
@@ -49,3 +53,10 @@ class TimersOnDevice(test_aio.Process):
         self.assertTrue(handle.cancelled())
         self.assertEqual(self.timers.close(), [pending])
         self.assertEqual(self.called, [])
+
+
+class Examples(unittest.TestCase):
+    def test_example_with_records_alone_runs(self):
+        said = subprocess.run([sys.executable, os.path.join(EXAMPLES, "records.py")],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(said.stdout, "expired: 0 1 4 6 7 8 9\n")
