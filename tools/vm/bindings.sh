@@ -19,12 +19,12 @@
 
 . "$(dirname "$0")/lib/common.sh"
 . "$(dirname "$0")/lib/build.sh"
+. "$(dirname "$0")/lib/bindings.sh"
 . "$(dirname "$0")/lib/boot.sh"
 . "$(dirname "$0")/lib/tap.sh"
 
 series=${kernels[-1]}
 files=$run/bindings
-export TWHEEL_LIB=$files/twheel
 
 # All there are, or those that were asked for.
 bindings()
@@ -38,12 +38,6 @@ bindings()
 	done
 }
 
-# binding NAME ARGUMENT...: calls its script.
-binding()
-{
-	bash "$top/bindings/$1/test.sh" "${@:2}"
-}
-
 have()
 {
 	[[ $(type -P "$1") ]]
@@ -54,7 +48,7 @@ build_binding()
 {
 	local name=$1 lacks
 
-	lacks=$(binding "$name" needs | paste -sd, | sed 's/,/, /g')
+	lacks=$(binding_lacks "$name")
 	if [ -n "$lacks" ]; then
 		result ok "$name # SKIP this machine lacks: $lacks"
 		return
@@ -152,18 +146,13 @@ in_the_machine()
 
 lock_cache
 KERNELS=$series bash "$top/tools/vm/setup.sh" test-bindings
-if [ -d "$cache/python-cffi" ]; then
-	export PATH=$cache/python-cffi/usr/bin:$PATH
-fi
 mapfile -t names < <(bindings)
 [ ${#names[@]} != 0 ] || die "there are no bindings"
 rm -rf "$files"
 mkdir -p "$files"
 build_module "$series"
 say "building libtwheel"
-quietly "$files/lib.log" make -C "$top/lib" OUTPUT="$build/bindings-lib" PREFIX="$TWHEEL_LIB" \
-	install-lib
-quietly "$files/headers.log" make -C "$top" PREFIX="$TWHEEL_LIB" install-headers
+library_for_bindings "$files/twheel"
 echo "TAP version 13"
 built=()
 for name in "${names[@]}"; do

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The bindings that are built and tested within seconds, in the process. `make test-bindings' has
+# all of them, and those on the device.
+# shellcheck source-path=SCRIPTDIR
+
+. "$(dirname "$0")/../../tools/vm/lib/common.sh"
+. "$(dirname "$0")/../../tools/vm/lib/bindings.sh"
+. "$(dirname "$0")/../../tools/vm/lib/cases.sh"
+
+work=$build/bindings_test
+fast=(python)
+
+fresh_tree()
+{
+	rm -rf "$work/product"
+	mkdir -p "$work/product"
+}
+
+build_and_test()
+{
+	binding "$1" build "$work/product"
+	binding "$1" test "$work/product"
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+library_for_bindings "$work/twheel"
+echo "TAP version 13"
+echo "1..${#fast[@]}"
+for name in "${fast[@]}"; do
+	what="the binding for $name builds, and its tests in the process pass"
+	lacks=$(binding_lacks "$name")
+	if [ -n "$lacks" ]; then
+		verdict ok "$what # SKIP this machine lacks: $lacks"
+	else
+		holds "$what" build_and_test "$name"
+	fi
+done
