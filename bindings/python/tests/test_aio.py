@@ -7,7 +7,7 @@ import sys
 import time
 import unittest
 
-from twheel.aio import Timers
+from twheel.aio import EventLoop, Timers
 
 
 class Process(unittest.IsolatedAsyncioTestCase):
@@ -229,6 +229,42 @@ class Readme(unittest.TestCase):
         said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                               check=True)
         self.assertEqual(said.stdout, "request 2 has no answer\nthe connection is idle\n")
+
+
+class OwnLoop(unittest.TestCase):
+    def setUp(self):
+        self.loop = EventLoop()
+        self.addCleanup(self.loop.close)
+
+    def test_sleep_and_timeouts_of_asyncio_are_timers_of_the_table(self):
+        async def program():
+            sleep = asyncio.ensure_future(asyncio.sleep(10))
+            await asyncio.sleep(0)
+            pending = self.loop._timers.pending()
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(sleep, 0.01)
+            return pending
+        self.assertEqual(self.loop.run_until_complete(program()), 1)
+        self.assertEqual(self.loop._timers.pending(), 0)
+
+    def test_closed_loop_refuses_timers(self):
+        handle = self.loop.call_at(self.loop.time() + 10, print)
+        self.loop.close()
+        self.loop.close()
+        self.assertTrue(handle.cancelled())
+        with self.assertRaises(RuntimeError):
+            self.loop.call_later(0, print)
+
+    def test_loop_that_runs_is_not_closed(self):
+        called = []
+
+        async def program():
+            with self.assertRaises(RuntimeError):
+                self.loop.close()
+            self.loop.call_later(0.001, called.append, 1)
+            await asyncio.sleep(0.01)
+        self.loop.run_until_complete(program())
+        self.assertEqual(called, [1])
 
 
 class Ends(unittest.TestCase):

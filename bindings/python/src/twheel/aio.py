@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import selectors
 import sys
 import time
 from array import array
@@ -23,7 +24,7 @@ from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 from ._table import NEVER, Table, _checked
 from ._twheel import ffi, lib
 
-__all__ = ["TimerHandle", "Timers"]
+__all__ = ["EventLoop", "TimerHandle", "Timers"]
 
 # In place of the number of a handle: it does not pend; or it has expired, and its function is
 # called in a moment.
@@ -288,3 +289,27 @@ class Timers:
             "exception": exception,
             "handle": handle,
         })
+
+
+class EventLoop(asyncio.SelectorEventLoop):
+    """A loop whose own timers are those of Timers: asyncio.sleep(), timeouts, call_later().
+
+    asyncio.Runner(loop_factory=EventLoop) runs a program in it.
+    """
+
+    def __init__(self, selector: Optional[selectors.BaseSelector] = None) -> None:
+        super().__init__(selector)
+        self._timers = Timers(loop=self)
+
+    def call_later(self, delay: float, callback: Callable[..., object],  # type: ignore[override]
+                   *args: Any, context: Optional[contextvars.Context] = None) -> TimerHandle:
+        return self._timers.call_later(delay, callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Callable[..., object],  # type: ignore[override]
+                *args: Any, context: Optional[contextvars.Context] = None) -> TimerHandle:
+        return self._timers.call_at(when, callback, *args, context=context)
+
+    def close(self) -> None:
+        if not self.is_running():
+            self._timers.close()
+        super().close()
