@@ -20,6 +20,10 @@ class Process(unittest.IsolatedAsyncioTestCase):
         self.errors = []
         self.loop.set_exception_handler(lambda loop, context: self.errors.append(context))
 
+    # What a function asserts comes here. A test that expects errors takes them out.
+    async def asyncTearDown(self):
+        self.assertEqual(self.errors, [])
+
     def new_timers(self, **options):
         timers = Timers(device=self.device, **options)
         self.addCleanup(timers.close)
@@ -84,10 +88,12 @@ class Process(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.timers.pending(), 0)
 
     async def test_timer_that_expired_and_was_not_fetched_can_be_cancelled(self):
-        handle = self.later(0.001, "unread")
+        handle = self.later(0.2, "unread")
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        time.sleep(0.01)
+        time.sleep(0.3)
+        # Now the loop finds it readable, and fetches after the next step of this.
+        await asyncio.sleep(0)
         self.assertTrue(handle.cancel())
         other = self.later(10, "has the number now")
         await asyncio.sleep(0.01)
@@ -105,6 +111,7 @@ class Process(unittest.IsolatedAsyncioTestCase):
 
         def cancel_the_other(me):
             self.called.append(me)
+            self.assertEqual(self.timers.pending(), 1)
             self.assertTrue(handles[1 - me].cancel())
         handles += [self.timers.call_later(0, cancel_the_other, me) for me in (0, 1)]
         await self.all_are_called()
@@ -156,6 +163,7 @@ class Process(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.called, ["other"] * 3)
         self.assertEqual([type(error["exception"]) for error in self.errors],
                          [ZeroDivisionError] * 3)
+        self.errors.clear()
 
     async def test_function_runs_in_the_context_of_its_start(self):
         variable = contextvars.ContextVar("variable", default="none")
@@ -192,6 +200,7 @@ class Process(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.timers.pending(), 0)
         await asyncio.sleep(0.01)
         self.assertEqual(self.called, [])
+        self.assertFalse(self.loop.remove_reader(self.timers._fd))
 
     async def test_closed_timers_refuse_to_start(self):
         handle = self.later(10, "left")

@@ -49,6 +49,7 @@ class TimersOnDevice(test_aio.Process):
         while len(self.errors) < 2:
             await asyncio.sleep(0.001)
         self.assertEqual({error["exception"].errno for error in self.errors}, {errno.ESHUTDOWN})
+        self.errors.clear()
         self.assertFalse(handle.pending())
         self.assertTrue(handle.cancelled())
         self.assertEqual(self.timers.close(), [pending])
