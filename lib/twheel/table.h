@@ -45,7 +45,7 @@
  *   TWHEEL_TABLE_PENDING or TWHEEL_TABLE_UNREAD, nobody fetches the number: the thread that
  *   stopped it gives it back.  If it returned TWHEEL_TABLE_IDLE, the number was fetched: the
  *   thread that fetched it gives it back.  A number that was given back is idle, so it needs no
- *   generation.  Nobody may start or stop a number that he has given back.
+ *   generation.  A thread that has given a number back must not start or stop it.
  * - If the clock is set back, an unread number whose deadline is ahead again is pending again in
  *   the process.  On the device it stays unread.  Nowhere is it fetched twice.
  * - Numbers are fetched in the order of their ticks, and in any order within a tick.
