@@ -159,6 +159,35 @@ throws()
 	timeout 60 "$work/throws"
 }
 
+# cxx_header COMPILER...: with all these warnings, in a program that uses all of it.
+cxx_header()
+{
+	"$@" "${includes[@]}" -Werror -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion \
+		-Wsign-conversion -Wcast-qual -Wredundant-decls "${cxx[@]}" -fsyntax-only \
+		"$top/selftests/lib/twheel_lib_cxx.cpp"
+	# Nothing else has to be included before it.
+	echo '#include <twheel.hpp>' | "$@" "${includes[@]}" -Werror -Wall -Wextra -xc++ -fsyntax-only -
+}
+
+# cxx_runs COMPILER...
+cxx_runs()
+{
+	library plain
+	"$@" "${includes[@]}" -Wall -Wextra -Werror "$top/selftests/lib/twheel_lib_cxx.cpp" \
+		"$work/plain/libtwheel.a" -pthread -o "$work/cxx"
+	timeout 60 "$work/cxx" >"$work/said" || { cat "$work/said"; return 1; }
+}
+
+# What fails aborts there.
+cxx_without_exceptions()
+{
+	library plain
+	printf '%s\n' '#include <twheel.hpp>' 'int main() { libtwheel::wheel w; w.advance(libtwheel::never); }' |
+		"$@" -fno-exceptions -std=c++17 "${includes[@]}" -Wall -Wextra -Werror -xc++ - -xnone \
+			"$work/plain/libtwheel.a" -pthread -o "$work/aborts"
+	! timeout 60 "$work/aborts" || return 1
+}
+
 # where WHAT SENTENCE COMMAND...: if WHAT compiles a program that runs.
 where()
 {
@@ -265,6 +294,20 @@ for standard in c++11 c++14 c++17 c++20 c++23; do
 	# Its name is an older one there.
 	holds "the headers have no warning by clang++, $standard" header c++ clang++ \
 		-std=${standard/c++23/c++2b} "${cxx[@]}"
+done
+for standard in c++17 c++20 c++23; do
+	holds "<twheel.hpp> has no warning by g++, $standard" cxx_header g++ -std=$standard \
+		-Wuseless-cast -Wcast-align=strict
+	holds "<twheel.hpp> has no warning by clang++, $standard" cxx_header clang++ \
+		-std=${standard/c++23/c++2b}
+done
+for compiler in g++ clang++; do
+	for option in -O0 -O2 -O3; do
+		holds "timers of <twheel.hpp> keep its rules: $compiler $option, C++17" cxx_runs $compiler \
+			$option -std=c++17
+	done
+	holds "timers of <twheel.hpp> keep its rules: $compiler -O2, C++20" cxx_runs $compiler -O2 -std=c++20
+	holds "<twheel.hpp> aborts where there are no exceptions: $compiler" cxx_without_exceptions $compiler
 done
 holds "clang has no warning for the comments of the headers" comments_are_right
 holds "the headers only declare functions if TWHEEL_NO_INLINE is defined" headers_only_declare

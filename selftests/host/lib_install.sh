@@ -124,7 +124,7 @@ where_there_is()
 expected_files()
 {
 	{
-		printf '%s\n' include/{twheel.h,twheel/{device,table,tcp}.h,linux/twheel.h} share/man/man{4/twheel{,_structs}.4,7/libtwheel.7} \
+		printf '%s\n' include/{twheel.h,twheel.hpp,twheel/{device,table,tcp}.h,linux/twheel.h} share/man/man{4/twheel{,_structs}.4,7/libtwheel.7} \
 			lib/{pkgconfig/libtwheel.pc,libtwheel.{a,so,so.1,"so.$version"}}
 		functions | sed 's|.*|share/man/man3/&.3|'
 	} | sed "s|^|$prefix/|" | sort
@@ -140,6 +140,7 @@ install_brings_libraries_headers_and_pages()
 	twheel "${installs[@]}"
 	diff <(expected_files) <(installed_files)
 	cmp "$top/lib/twheel.h" "$there/include/twheel.h"
+	cmp "$top/lib/twheel.hpp" "$there/include/twheel.hpp"
 	cmp "$top/lib/twheel/device.h" "$there/include/twheel/device.h"
 	cmp "$top/lib/twheel/table.h" "$there/include/twheel/table.h"
 	cmp "$top/lib/twheel/tcp.h" "$there/include/twheel/tcp.h"

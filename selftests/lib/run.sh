@@ -21,6 +21,11 @@ wanted()
 echo "TAP version 13"
 for program; do
 	wanted "$program" || continue
+	if [ "$program" = twheel_lib_cxx ] && [ ! -e "$OUTPUT/$program" ]; then
+		nr=$((nr + 1))
+		echo "ok $nr $program # SKIP there is no compiler for C++"
+		continue
+	fi
 	seen=0
 	planned=
 	while IFS= read -r line; do

@@ -114,8 +114,8 @@ sub read_tests
 	my $begin = qr/^(?!FIXTURE|TW_)[A-Z][A-Z_]*\((?:\w+,\s+)?|^\s+(?:KUNIT_CASE(?:_PARAM)?|TEST)\(/m;
 	my %tests;
 
-	for my $path (glob 'selftests/*/*.c selftests/kunit/engine/*.c') {
-		my ($folder, $program) = $path =~ m{^(.*)/([^/]+)\.c$};
+	for my $path (glob 'selftests/*/*.c selftests/*/*.cpp selftests/kunit/engine/*.c') {
+		my ($folder, $program) = $path =~ m{^(.*)/([^/]+)\.c(?:pp)?$};
 		my $text = slurp($path);
 
 		$text .= slurp("$folder/$_") for $text =~ m{^#include "(\.\./\w+/\w+\.c)"}mg;

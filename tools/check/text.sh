@@ -232,6 +232,7 @@ sentences()
 	for name in twheel twheel/device twheel/table twheel/tcp; do
 		tools/check/sentences.pl lib/$name.h "selftests/lib/sentences/${name##*/}.txt" <<<"$programs"
 	done
+	tools/check/sentences.pl lib/twheel.hpp selftests/lib/sentences/twheel_hpp.txt <<<"$programs"$'\ntwheel_lib_cxx'
 }
 
 # The table of stability.rst has all errnos of the header; design_names looks for its tests.
