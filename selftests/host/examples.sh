@@ -82,6 +82,12 @@ table_runs()
 	[ "$("$work/gcc/table" | tail -n 1)" = "5 requests got an answer, 5 expired" ]
 }
 
+# The order of two that expire in one tick is not promised.
+conns_runs()
+{
+	diff <("$work/gcc/conns" | sort) <(printf 'connection %d is idle\n' 1 2 3)
+}
+
 # On a machine that is so busy that what is stopped has long expired.
 late_stops_are_right()
 {
@@ -183,6 +189,7 @@ holds "a record of the example in shell is one write, whatever its bytes are" \
 holds "the printf of bash writes up to each byte 10" printf_of_bash_cuts_a_record
 holds "hello runs" "$work/gcc/hello"
 holds "requests runs" "$work/gcc/requests"
+holds "conns runs" conns_runs
 holds "table runs" table_runs
 holds "numbers runs, and each number is back" "$work/gcc/numbers"
 for origin in posix libevent netty; do
