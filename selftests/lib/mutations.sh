@@ -27,6 +27,7 @@ wheel_programs=(twheel_lib_random twheel_lib twheel_lib_callbacks twheel_lib_tur
 table_programs=(twheel_lib_table twheel_lib_table_shared twheel_lib_review)
 device_programs=(twheel_lib_client)
 tcp_programs=(twheel_lib_tcp)
+cxx_programs=(twheel_lib_cxx)
 
 asked_for()
 {
@@ -111,6 +112,7 @@ mutation()
 	[[ $2 != @(table.c|twheel/table.h) ]] || programs=("${table_programs[@]}")
 	[[ $2 != @(device.c|twheel/device.h) ]] || programs=("${device_programs[@]}")
 	[[ $2 != tcp.c ]] || programs=("${tcp_programs[@]}")
+	[[ $2 != twheel.hpp ]] || programs=("${cxx_programs[@]}")
 
 	case ${names[0]:-} in
 	list)
@@ -153,7 +155,7 @@ begin()
 	echo "TAP version 13"
 	copy_library
 	first_failure "${wheel_programs[@]}" twheel_lib_table twheel_lib_table_shared \
-		"${device_programs[@]}" "${tcp_programs[@]}"
+		"${device_programs[@]}" "${tcp_programs[@]}" "${cxx_programs[@]}"
 	[ -z "$what$late" ] || {
 		verdict 'not ok' "the library as it is: ${what:-$late takes more than $limit s}"
 		echo "1..$nr"
@@ -1210,6 +1212,66 @@ mutation child_keeps_the_parents_descriptor timers.c \
 	w->fd = -1;
 	w->woken' \
 	'	w->woken'
+mutation cxx_destructor_leaves_the_timer_pending twheel.hpp \
+	'			twheel_stop_sync(w, this);
+		else
+			twheel_stop(w, this);
+' \
+	'			twheel_stop_sync(w, this);
+'
+mutation cxx_destructor_in_a_shared_wheel_does_not_wait twheel.hpp \
+	'			twheel_stop_sync(w, this);
+		else' \
+	'			twheel_stop(w, this);
+		else'
+mutation cxx_move_leaves_the_timer_behind twheel.hpp \
+	'		if (is_shared() || from.pending())
+			twheel_timer_move(w, this, &from);' \
+	'		(void)0;'
+mutation cxx_move_asks_a_wheel_that_is_closed twheel.hpp \
+	'if (is_shared() || from.pending())' \
+	'if (from.w)'
+mutation cxx_callback_in_a_shared_wheel_is_not_moved twheel.hpp \
+	'if (is_shared() || from.pending())' \
+	'if (from.pending())'
+mutation cxx_assignment_does_not_stop twheel.hpp \
+	'			this->~timer();
+			new (this)' \
+	'			new (this)'
+mutation cxx_assignment_to_itself_destroys twheel.hpp \
+	'		if (this != &from) {' \
+	'		if (this) {'
+mutation cxx_wheel_is_not_closed twheel.hpp \
+	'	~wheel() { twheel_close(w); }' \
+	'	~wheel() {}'
+mutation cxx_wheel_that_moves_stays twheel.hpp \
+	'std::exchange(w, nullptr)' \
+	'w'
+mutation cxx_assigned_wheel_is_lost twheel.hpp \
+	'		wheel old(std::move(from));
+
+		std::swap(w, old.w);' \
+	'		w = from.release();'
+mutation cxx_never_is_a_time twheel.hpp \
+	'	if (time == never)
+		return TWHEEL_NEVER;
+' \
+	''
+mutation cxx_negative_time_is_late twheel.hpp \
+	'return time.count() < 0 ? 0 : static_cast' \
+	'return static_cast'
+mutation cxx_time_past_the_end_is_negative twheel.hpp \
+	'ns > INT64_MAX ? never : nanoseconds' \
+	'nanoseconds'
+mutation cxx_signal_is_an_error twheel.hpp \
+	'result == -EINTR ? 0 : checked' \
+	'checked'
+mutation cxx_error_is_lost twheel.hpp \
+	'	throw std::system_error(-result, std::generic_category(), function);' \
+	'	return static_cast<int>(function != nullptr);'
+mutation cxx_member_finds_another_object twheel.hpp \
+	'reinterpret_cast<char *>(this) - offset;' \
+	'reinterpret_cast<char *>(this) + offset;'
 
 [[ ${names[0]:-} = @(list|check) ]] || echo "1..$nr"
 exit $failed

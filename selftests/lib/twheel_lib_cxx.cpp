@@ -568,6 +568,45 @@ TEST(destructor_in_a_shared_wheel_waits_for_the_callback)
 	dispatcher.join();
 }
 
+/* A timer moves in its callback, which goes on for a while. */
+struct move_and_sleep;
+
+struct mover {
+	std::unique_ptr<libtwheel::timer<move_and_sleep>> *from, *to;
+	std::atomic<bool> begun = false, over = false;
+};
+
+struct move_and_sleep {
+	mover *m;
+	void operator()()
+	{
+		mover *here = m;
+
+		*here->to = std::make_unique<libtwheel::timer<move_and_sleep>>(std::move(**here->from));
+		here->begun = true;
+		std::this_thread::sleep_for(50ms);
+		here->over = true;
+	}
+};
+
+TEST(destructor_waits_for_the_callback_that_has_moved_its_timer)
+{
+	auto w = open_wheel(TWHEEL_MONOTONIC, TWHEEL_SHARED);
+	std::unique_ptr<libtwheel::timer<move_and_sleep>> from, to;
+	mover m;
+
+	m.from = &from;
+	m.to = &to;
+	from = std::make_unique<libtwheel::timer<move_and_sleep>>(w, move_and_sleep{&m});
+	from->start(0s);
+	std::thread dispatcher([&] { w.wait(); });
+	while (!m.begun)
+		std::this_thread::yield();
+	to.reset();
+	EXPECT(m.over);
+	dispatcher.join();
+}
+
 TEST(callback_in_a_shared_wheel_destroys_its_object)
 {
 	auto w = open_wheel(TWHEEL_CALLER, TWHEEL_SHARED);
@@ -604,6 +643,8 @@ int main()
 	std::printf("TAP version 13\n1..%zu\n", tests().size());
 	for (const test &t : tests()) {
 		failed = false;
+		/* If it hangs, the program ends before its plan. */
+		alarm(20);
 		t.run();
 		std::printf("%s %zu %s\n", failed ? "not ok" : "ok", ++nr, t.name);
 		std::fflush(stdout);
