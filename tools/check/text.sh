@@ -8,10 +8,11 @@ shell_scripts()
 	[ ${#scripts[@]} -gt 0 ] && shellcheck -x "${scripts[@]}"
 }
 
-# The n of \n is no part of the word after it, nempty() is spin's, and inout is syzkaller's.
+# The n of \n is no part of the word after it; nempty() is spin's, inout syzkaller's, and crate
+# Rust's.
 spelling()
 {
-	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp,inout "${files[@]}"
+	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp,inout,crate "${files[@]}"
 }
 
 man_pages()

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Builds and tests the binding for Rust; see tools/vm/bindings.sh.
+#
+#	test.sh needs
+#	test.sh build DIR	with libtwheel in $TWHEEL_LIB
+#	test.sh test DIR
+#	test.sh device DIR
+set -euo pipefail
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+export LD_LIBRARY_PATH=${TWHEEL_LIB:-}/lib:${LD_LIBRARY_PATH:-}
+
+# Out of the tree, small, and from no network.
+call_cargo()
+{
+	local folder=$1
+	shift
+
+	CARGO_TARGET_DIR=$folder/target CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0 \
+		CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_DEV_STRIP=debuginfo \
+		CARGO_PROFILE_TEST_STRIP=debuginfo CARGO_TERM_COLOR=never cargo "$@"
+}
+
+# The tests and examples, each by its name.
+build()
+{
+	local folder=$1 program name
+
+	mkdir -p "$folder/programs"
+	call_cargo "$folder" test --offline --locked --no-run --message-format=json \
+		>"$folder/messages"
+	sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' "$folder/messages" |
+		while read -r program; do
+			name=${program##*/}
+			cp "$program" "$folder/programs/${name%-*}"
+		done
+}
+
+# Reads what tests of Rust print, and prints TAP.
+tap()
+{
+	echo "TAP version 13"
+	awk '
+	/^test .* \.\.\. / {
+		verdict = $NF
+		if (/\.\.\. ignored/)
+			next
+		name = $0
+		sub(/^test /, "", name)
+		sub(/ \.\.\. .*/, "", name)
+		gsub(/_/, " ", name)
+		nr++
+		print (verdict == "ok" ? "ok" : "not ok"), nr, "-", name
+		next
+	}
+	/^ended / {
+		if ($2 != 0) {
+			nr++
+			print "not ok", nr, "-", $3, "ends well"
+		}
+		next
+	}
+	NF && !/^(running |test result: ok)/ { print "# " $0 }
+	END { print "1.." nr + 0 }'
+}
+
+# ends NAME COMMAND...: a test that prints no more than what went wrong.
+ends()
+{
+	local name=$1 said
+	shift
+
+	said=$("$@" 2>&1) && echo "test $name ... ok" && return
+	echo "test $name ... FAILED"
+	echo "$said"
+}
+
+# A tool that not every package of cargo brings.
+if_there()
+{
+	! type -P "cargo-$3" >/dev/null || ends "$1" call_cargo "$2" "${@:3}"
+}
+
+run_tests()
+{
+	local folder=$1
+
+	"$folder/programs/header" 2>&1 && echo "ended 0" || echo "ended 1 header"
+	if_there "sources_are_formatted" "$folder" fmt --check
+	if_there "clippy_is_quiet" "$folder" clippy --offline --locked --quiet --all-targets -- \
+		-D warnings
+}
+
+case ${1:-} in
+needs)
+	for tool in cargo cc; do
+		type -P "$tool" >/dev/null || echo "$tool"
+	done
+	;;
+build) build "$2" ;;
+test) run_tests "$2" | tap ;;
+device) tap </dev/null ;;
+*)
+	echo "usage: test.sh needs | build DIR | test DIR | device DIR" >&2
+	exit 2
+	;;
+esac
