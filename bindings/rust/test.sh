@@ -85,12 +85,28 @@ if_there()
 
 run_tests()
 {
-	local folder=$1
+	local folder=$1 name
 
-	"$folder/programs/header" 2>&1 && echo "ended 0" || echo "ended 1 header"
+	for name in header timers futures tables acceptance; do
+		"$folder/programs/$name" 2>&1 && echo "ended 0" || echo "ended 1 $name"
+	done
+	for name in first echo; do
+		ends "the_example_${name}_runs" "$folder/programs/$name"
+	done
+	ends "what_documentation_shows_compiles_and_runs_or_is_refused" \
+		call_cargo "$folder" test --offline --locked --quiet --doc
 	if_there "sources_are_formatted" "$folder" fmt --check
 	if_there "clippy_is_quiet" "$folder" clippy --offline --locked --quiet --all-targets -- \
 		-D warnings
+}
+
+run_device_tests()
+{
+	local folder=$1 name
+
+	for name in device acceptance; do
+		"$folder/programs/$name" --ignored 2>&1 && echo "ended 0" || echo "ended 1 $name"
+	done
 }
 
 case ${1:-} in
@@ -101,7 +117,7 @@ needs)
 	;;
 build) build "$2" ;;
 test) run_tests "$2" | tap ;;
-device) tap </dev/null ;;
+device) run_device_tests "$2" | tap ;;
 *)
 	echo "usage: test.sh needs | build DIR | test DIR | device DIR" >&2
 	exit 2
