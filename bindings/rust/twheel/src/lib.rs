@@ -71,3 +71,8 @@ fn nanoseconds(time: Duration) -> u64 {
 fn check(result: i32) -> Result<u32> {
     u32::try_from(result).map_err(|_| Error::from_raw_os_error(-result))
 }
+
+/// The first program there is a test as well.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
