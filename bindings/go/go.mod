@@ -1,0 +1,3 @@
+module twheel
+
+go 1.19
