@@ -73,6 +73,11 @@ first_program()
 	[ "$("$1/first")" = "no answer: [7]" ]
 }
 
+readme_shows()
+{
+	(cd ../.. && perl tools/check/shown.pl bindings/go/README.md)
+}
+
 run_tests()
 {
 	local names
@@ -81,6 +86,7 @@ run_tests()
 	names=$("$1/table" -test.list '^Test' | grep -v '^TestDevice' | paste -sd '|')
 	run "$1/table" "^($names)\$"
 	silent FirstProgramPrintsTheRequestWithoutAnAnswer first_program "$1"
+	silent ReadmeShowsTheFirstProgram readme_shows
 	silent SourcesAreFormatted gofmt -l .
 	silent VetIsQuiet go vet -tags libtwheel ./...
 	CGO_ENABLED=0 silent VetIsQuietWithoutCgo go vet .

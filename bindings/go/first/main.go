@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// The first program: requests, one of which gets no answer.  It needs the build tag libtwheel.
+//go:build libtwheel
+
+// The first program: requests, one of which gets no answer.
 package main
 
 import (
