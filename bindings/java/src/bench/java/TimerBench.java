@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+import io.netty.util.HashedWheelTimer;
+import io.netty.util.Timeout;
+import io.netty.util.Timer;
+import io.netty.util.TimerTask;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import twheel.netty.TwheelDeviceTimer;
+import twheel.netty.TwheelTimer;
+
+/**
+ * TwheelTimer beside HashedWheelTimer and ScheduledThreadPoolExecutor: a line for each, times of
+ * the processor for the whole process. The best of some rounds, but for what takes seconds.
+ *
+ * <pre>TimerBench [NAME...]</pre>
+ */
+final class TimerBench {
+	private static final long MS = 1_000_000;
+	private static final int ROUNDS = 100;
+	private static final ExecutorService[] threads = new ExecutorService[4];
+	private static final TimerTask NOTHING = timeout -> { };
+
+	/** What the three have in common. */
+	private interface Subject {
+		Object start(TimerTask task, long delayNs);
+
+		void cancel(Object timeout);
+
+		void stop();
+	}
+
+	private static final class NettySubject implements Subject {
+		private final Timer timer;
+
+		NettySubject(Timer timer) {
+			this.timer = timer;
+		}
+
+		@Override
+		public Object start(TimerTask task, long delayNs) {
+			return timer.newTimeout(task, delayNs, TimeUnit.NANOSECONDS);
+		}
+
+		@Override
+		public void cancel(Object timeout) {
+			((Timeout)timeout).cancel();
+		}
+
+		@Override
+		public void stop() {
+			timer.stop();
+		}
+	}
+
+	private static final class PoolSubject implements Subject {
+		private final ScheduledThreadPoolExecutor pool = new ScheduledThreadPoolExecutor(1);
+
+		PoolSubject() {
+			pool.setRemoveOnCancelPolicy(true);
+		}
+
+		@Override
+		public Object start(TimerTask task, long delayNs) {
+			return pool.schedule(() -> {
+				task.run(null);
+				return null;
+			}, delayNs, TimeUnit.NANOSECONDS);
+		}
+
+		@Override
+		public void cancel(Object timeout) {
+			((Future<?>)timeout).cancel(false);
+		}
+
+		@Override
+		public void stop() {
+			pool.shutdownNow();
+		}
+	}
+
+	private static Subject subject(String name) {
+		switch (name) {
+		case "twheel":
+			return new NettySubject(new TwheelTimer());
+		case "twheel-device":
+			return new NettySubject(new TwheelDeviceTimer());
+		case "netty-1ms":
+			return new NettySubject(new HashedWheelTimer(Executors.defaultThreadFactory(), 1,
+				TimeUnit.MILLISECONDS, 65536, false));
+		case "netty-100ms":
+			return new NettySubject(new HashedWheelTimer());
+		case "pool":
+			return new PoolSubject();
+		default:
+			throw new IllegalArgumentException(name);
+		}
+	}
+
+	/** A number from a file of each thread, added up. */
+	private static long ofThreads(String file, String[] words) {
+		long sum = 0;
+
+		for (File task : new File("/proc/self/task").listFiles()) {
+			try {
+				for (String line : Files.readAllLines(new File(task, file).toPath())) {
+					String[] fields = line.split("\\s+");
+					if (words.length == 0)
+						sum += Long.parseLong(fields[0]);
+					else if (Arrays.asList(words).contains(fields[0]))
+						sum += Long.parseLong(fields[1]);
+				}
+			} catch (IOException e) {
+				// A thread that has ended.
+			}
+		}
+		return sum;
+	}
+
+	private static long cpuNs() {
+		return ofThreads("schedstat", new String[0]);
+	}
+
+	private static long switches() {
+		return ofThreads("status",
+			new String[] { "voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:" });
+	}
+
+	/** 10,000 pend for 5 s, and nothing else happens. */
+	private static void idle(Subject s, double[] figures) throws InterruptedException {
+		Object[] timeouts = new Object[10_000];
+
+		for (int i = 0; i < timeouts.length; i++)
+			timeouts[i] = s.start(NOTHING, 60_000 * MS + i * MS);
+		System.gc();
+		Thread.sleep(500);
+		long cpu = cpuNs();
+		long switched = switches();
+		Thread.sleep(5000);
+		figures[0] = (cpuNs() - cpu) / 1e6;
+		figures[1] = switches() - switched;
+		for (Object timeout : timeouts)
+			s.cancel(timeout);
+	}
+
+	/** Each is cancelled before the next is started. */
+	private static void pairsAtOnce(Subject s, int nr) {
+		for (int i = 0; i < nr; i++)
+			s.cancel(s.start(NOTHING, 30_000 * MS));
+	}
+
+	/** Each is cancelled when 1,000 more have been started. */
+	private static void pairsLater(Subject s, int nr) {
+		Object[] ring = new Object[1000];
+
+		for (int i = 0; i < nr; i++) {
+			int at = i % ring.length;
+			if (ring[at] != null)
+				s.cancel(ring[at]);
+			ring[at] = s.start(NOTHING, 30_000 * MS);
+		}
+		for (Object timeout : ring) {
+			if (timeout != null)
+				s.cancel(timeout);
+		}
+	}
+
+	/** A round on some of the threads, which stay for the next one. */
+	private static void round(Subject s, int nr, int nrThreads, boolean later)
+			throws InterruptedException {
+		CountDownLatch done = new CountDownLatch(nrThreads);
+
+		for (int i = 0; i < nrThreads; i++) {
+			threads[i].execute(() -> {
+				if (later)
+					pairsLater(s, nr);
+				else
+					pairsAtOnce(s, nr);
+				done.countDown();
+			});
+		}
+		done.await();
+	}
+
+	/**
+	 * For a pair of one thread: the time on the clock, the best of many rounds, and that of all
+	 * processors, of all rounds, with what the timer puts off.
+	 */
+	private static double[] pairs(Subject s, int nrThreads, boolean later)
+			throws InterruptedException {
+		int nr = 16_000 / nrThreads;
+		double best = Double.MAX_VALUE;
+
+		for (int i = 0; i < ROUNDS; i++)
+			round(s, nr, nrThreads, later);
+		Thread.sleep(200);
+		long cpu = cpuNs();
+		for (int i = 0; i < ROUNDS; i++) {
+			long start = System.nanoTime();
+			round(s, nr, nrThreads, later);
+			best = Math.min(best, (double)(System.nanoTime() - start) / nr);
+		}
+		Thread.sleep(200);
+		return new double[] { best, (double)(cpuNs() - cpu) / nr / nrThreads / ROUNDS };
+	}
+
+	/** 100,000 expire in a second. */
+	private static double[] expire(Subject s, int seed) throws InterruptedException {
+		int nr = 100_000;
+		CountDownLatch left = new CountDownLatch(nr);
+		long from = System.nanoTime() + 500 * MS;
+		long[] lateNs = new long[nr];
+		Random random = new Random(seed);
+
+		for (int i = 0; i < nr; i++) {
+			long due = from + (long)(random.nextDouble() * 1000 * MS);
+			int who = i;
+			s.start(timeout -> {
+				lateNs[who] = System.nanoTime() - due;
+				left.countDown();
+			}, due - System.nanoTime());
+		}
+		while (System.nanoTime() < from)
+			Thread.sleep(1);
+		long cpu = cpuNs();
+		left.await();
+		double each = (double)(cpuNs() - cpu) / nr;
+		Arrays.sort(lateNs);
+		return new double[] { each, lateNs[nr / 2] / 1e6, lateNs[nr / 100 * 99] / 1e6 };
+	}
+
+	private static double[] bestExpire(Subject s) throws InterruptedException {
+		double[] best = { Double.MAX_VALUE, Double.MAX_VALUE, Double.MAX_VALUE };
+
+		for (int i = 0; i < 6; i++) {
+			double[] figures = expire(s, i);
+			for (int k = 0; k < best.length; k++)
+				best[k] = Math.min(best[k], figures[k]);
+		}
+		return best;
+	}
+
+	public static void main(String[] arguments) throws InterruptedException {
+		String[] names = arguments.length > 0 ? arguments :
+			new String[] { "twheel", "netty-1ms", "netty-100ms", "pool" };
+
+		for (int i = 0; i < threads.length; i++)
+			threads[i] = Executors.newSingleThreadExecutor();
+		System.out.println("10,000 pend for 5 s: ms of the processor, context switches; a pair at "
+			+ "once with 1 and 4 threads, ns (ns of the processor); a pair among 1,000; an "
+			+ "expiry of 100,000 in a second: ns of the processor, median lateness and 99 %, ms");
+		for (String name : names) {
+			double[] idle = new double[2];
+			Subject s = subject(name);
+			double[] one = pairs(s, 1, false);
+			double[] four = pairs(s, 4, false);
+			double[] oneLater = pairs(s, 1, true);
+			double[] fourLater = pairs(s, 4, true);
+			double[] expired = bestExpire(s);
+			Thread.sleep(500);
+			idle(s, idle);
+			s.stop();
+			System.out.printf(Locale.ROOT, "%-13s idle %5.1f ms %5.0f  pair %4.0f (%4.0f) %4.0f "
+				+ "(%4.0f)  among 1,000 %4.0f (%4.0f) %4.0f (%4.0f)  expiry %5.0f  late %.2f "
+				+ "%.2f%n", name, idle[0], idle[1], one[0], one[1], four[0], four[1],
+				oneLater[0], oneLater[1], fourLater[0], fourLater[1], expired[0], expired[1],
+				expired[2]);
+		}
+		for (ExecutorService thread : threads)
+			thread.shutdown();
+	}
+}

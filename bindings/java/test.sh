@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# test.sh needs|build DIR|test DIR|device DIR|bench DIR [NAME...]: twheel-netty built and tested
+# without Maven, see tools/vm/bindings.sh. Nothing is left in the source tree.
+#
+# build makes DIR/twheel-netty.jar, which is all that a program needs besides Netty. bench measures
+# the timers beside Netty's and the JVM's.
+
+set -euo pipefail
+unset CDPATH
+here=$(cd -- "$(dirname -- "$0")" && pwd)
+
+# The oldest Java that is supported.
+release=11
+
+lacking()
+{
+	local tool
+
+	for tool in java javac jar make gcc; do
+		[[ $(type -P "$tool") ]] || echo "$tool"
+	done
+	[ -n "$(paths_of_jars)" ] || echo libnetty-java
+}
+
+paths_of_jars()
+{
+	bash "$here/jars.sh" 2>/dev/null || true
+}
+
+# compile FOLDER OUTPUT: with what was compiled before.
+compile()
+{
+	local sources
+
+	mapfile -t sources < <(find "$here/src/$1" -name '*.java')
+	mkdir -p "$2"
+	javac --release $release -Xlint:all,-path -Werror -cp "$(path)" -d "$2" "${sources[@]}"
+}
+
+# The class path, of whatever is there by now.
+path()
+{
+	local all=("$dir"/jars/*.jar "$dir"/*.jar)
+
+	(IFS=: && echo "${all[*]}")
+}
+
+build()
+{
+	local jar
+
+	rm -rf "${dir:?}"/{jars,classes,tests,bench,*.jar}
+	mkdir -p "$dir/jars"
+	for jar in $(paths_of_jars); do
+		cp -L "$jar" "$dir/jars/"
+	done
+	compile main/java "$dir/classes"
+	make -s -C "$here/src/main/native" TWHEEL_LIB="$TWHEEL_LIB" OUTPUT="$dir/classes/META-INF/native"
+	echo 'Automatic-Module-Name: twheel.netty' >"$dir/manifest"
+	jar --create --file "$dir/twheel-netty.jar" --manifest "$dir/manifest" -C "$dir/classes" .
+	compile test/java "$dir/tests"
+	jar --create --file "$dir/tests.jar" -C "$dir/tests" .
+	compile bench/java "$dir/bench"
+	jar --create --file "$dir/bench.jar" -C "$dir/bench" .
+}
+
+# tests CLASS...: what tasks of tests throw is logged, and shown if a test fails.
+tests()
+{
+	local log=$dir/tests.log status=0
+
+	java -cp "$(path)" twheel.netty.Tap "${@/#/twheel.netty.}" 2>"$log" || status=$?
+	[ $status = 0 ] || sed 's/^/# /' "$log"
+	return $status
+}
+
+what=${1-}
+dir=${2-}
+shift $(($# < 2 ? $# : 2))
+case $what in
+needs) lacking ;;
+build) build ;;
+test) tests TwheelTimerTest NoDeviceTest RefusingTableTest ;;
+device) tests TwheelDeviceTimerTest ;;
+bench) exec java -cp "$(path)" TimerBench "$@" ;;
+*)
+	echo "test.sh needs|build DIR|test DIR|device DIR|bench DIR [NAME...]" >&2
+	exit 2
+	;;
+esac
