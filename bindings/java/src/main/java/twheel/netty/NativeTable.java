@@ -15,13 +15,9 @@ final class NativeTable implements Table {
 
 	NativeTable(int nr, long tickNs) {
 		table = open(nr, tickNs);
-		if (table == -EINVAL)
-			throw new IllegalArgumentException("a tick lasts from 1 us to 1 h");
 		if (table < 0)
 			throw new IllegalStateException("no table: errno " + -table);
 	}
-
-	private static final int EINVAL = 22;
 
 	@Override
 	public void apply(int[] numbers, long[] delaysNs, int[] results, int nr) {

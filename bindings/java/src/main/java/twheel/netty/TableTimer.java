@@ -36,6 +36,9 @@ abstract class TableTimer implements Timer {
 	private static final int BATCH = 1024;
 	private static final long FAR_NS = Long.MAX_VALUE / 2;
 
+	private static final long TICK_MIN_NS = 1000;
+	private static final long TICK_MAX_NS = 3_600_000_000_000L;
+
 	private static final int NEW = 0;
 	private static final int RUNNING = 1;
 	private static final int STOPPED = 2;
@@ -88,6 +91,14 @@ abstract class TableTimer implements Timer {
 
 	private static int stripesFor(int processors) {
 		return Integer.highestOneBit(4 * Math.min(processors, 16));
+	}
+
+	static long tickNs(long tickDuration, TimeUnit unit) {
+		long tickNs = unit.toNanos(tickDuration);
+
+		if (tickNs < TICK_MIN_NS || tickNs > TICK_MAX_NS)
+			throw new IllegalArgumentException("a tick of " + tickNs + " ns: not 1 us to 1 h");
+		return tickNs;
 	}
 
 	/** The time since the timer was made. */

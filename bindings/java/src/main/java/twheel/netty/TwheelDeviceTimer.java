@@ -38,6 +38,6 @@ public final class TwheelDeviceTimer extends TableTimer {
 	public TwheelDeviceTimer(ThreadFactory threadFactory, long tickDuration, TimeUnit unit,
 			long maxPendingTimeouts) {
 		super(threadFactory, maxPendingTimeouts, MAX_PENDING,
-			nr -> new DeviceTable(DEVICE, nr, unit.toNanos(tickDuration)));
+			nr -> new DeviceTable(DEVICE, nr, tickNs(tickDuration, unit)));
 	}
 }

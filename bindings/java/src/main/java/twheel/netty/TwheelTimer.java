@@ -35,13 +35,6 @@ public final class TwheelTimer extends TableTimer {
 	public TwheelTimer(ThreadFactory threadFactory, long tickDuration, TimeUnit unit,
 			long maxPendingTimeouts) {
 		super(threadFactory, maxPendingTimeouts, MAX_PENDING,
-			nr -> new NativeTable(nr, tick(unit.toNanos(tickDuration))));
-	}
-
-	/** 0 would be the library's default. */
-	private static long tick(long tickNs) {
-		if (tickNs <= 0)
-			throw new IllegalArgumentException("tickDuration: " + tickNs + " ns");
-		return tickNs;
+			nr -> new NativeTable(nr, tickNs(tickDuration, unit)));
 	}
 }

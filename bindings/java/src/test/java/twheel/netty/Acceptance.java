@@ -16,8 +16,8 @@ import java.util.concurrent.TimeUnit;
 public final class Acceptance {
 	private static final int NR = 10_000;
 	private static final int CANCELLED = 5_000;
-	private static final long SHORT_NS = 500_000_000;
-	private static final long LONG_NS = 1_000_000_000;
+	private static final long SHORT_NS = 3_000_000_000L;
+	private static final long LONG_NS = 3_500_000_000L;
 
 	static final String WANTED =
 		"5000 cancelled, 2500 moved, 5000 received, 0 wrong, 0 early, 0 left";

@@ -41,11 +41,10 @@ public abstract class TimerContract {
 
 	private TableTimer timer;
 
-	/** With a tick of 1 ms. */
-	abstract TableTimer create(long maxPendingTimeouts, ThreadFactory factory);
+	abstract TableTimer create(long tickNs, long maxPendingTimeouts, ThreadFactory factory);
 
 	private TableTimer create(long maxPendingTimeouts) {
-		return create(maxPendingTimeouts, Executors.defaultThreadFactory());
+		return create(1_000_000, maxPendingTimeouts, Executors.defaultThreadFactory());
 	}
 
 	@Before
@@ -433,6 +432,22 @@ public abstract class TimerContract {
 		assertEquals(nr, timer.stop().size());
 	}
 
+	@Test
+	public void aTickOutsideItsRangeIsRefused() {
+		for (long tickNs : new long[] { Long.MIN_VALUE, 0, 999, HOUR * 1_000_000_000 + 1 }) {
+			assertThrows(IllegalArgumentException.class,
+				() -> create(tickNs, 0, Executors.defaultThreadFactory()));
+		}
+		create(1000, 0, Executors.defaultThreadFactory()).stop();
+		create(HOUR * 1_000_000_000, 0, Executors.defaultThreadFactory()).stop();
+	}
+
+	@Test
+	public void moreThanTheGreatestNumberIsRefused() {
+		assertThrows(IllegalArgumentException.class, () -> create(1L << 30));
+		create(1 << 20).stop();
+	}
+
 	private interface Work {
 		void run(int who) throws Exception;
 	}
@@ -585,7 +600,7 @@ public abstract class TimerContract {
 		CountDownLatch latch = new CountDownLatch(1);
 
 		timer.stop();
-		timer = create(0, work -> {
+		timer = create(1_000_000, 0, work -> {
 			made.set(Executors.defaultThreadFactory().newThread(work));
 			return made.get();
 		});
