@@ -57,7 +57,7 @@ build()
 		cp -L "$jar" "$dir/jars/"
 	done
 	compile main/java "$dir/classes"
-	make -s -C "$here/src/main/native" TWHEEL_LIB="$TWHEEL_LIB" OUTPUT="$dir/classes/META-INF/native"
+	make -s -C "$here/src/main/native" TWHEEL_LIB="${TWHEEL_LIB:-/usr/local}" OUTPUT="$dir/classes/META-INF/native"
 	echo 'Automatic-Module-Name: twheel.netty' >"$dir/manifest"
 	jar --create --file "$dir/twheel-netty.jar" --manifest "$dir/manifest" -C "$dir/classes" .
 	compile test/java "$dir/tests"

@@ -19,8 +19,8 @@ import twheel.netty.TwheelDeviceTimer;
 import twheel.netty.TwheelTimer;
 
 /**
- * TwheelTimer beside HashedWheelTimer and ScheduledThreadPoolExecutor: a line for each, times of
- * the processor for the whole process. The best of some rounds, but for what takes seconds.
+ * TwheelTimer beside HashedWheelTimer and ScheduledThreadPoolExecutor. Times of the processor are
+ * those of the whole process, but for the JVM's compilers.
  *
  * <pre>TimerBench [NAME...]</pre>
  */
@@ -106,12 +106,14 @@ final class TimerBench {
 		}
 	}
 
-	/** A number from a file of each thread, added up. */
+	/** A number from a file of each thread, added up: of all but the JVM's compilers. */
 	private static long ofThreads(String file, String[] words) {
 		long sum = 0;
 
 		for (File task : new File("/proc/self/task").listFiles()) {
 			try {
+				if (Files.readString(new File(task, "comm").toPath()).matches("C[12] (?s).*"))
+					continue;
 				for (String line : Files.readAllLines(new File(task, file).toPath())) {
 					String[] fields = line.split("\\s+");
 					if (words.length == 0)
@@ -142,7 +144,7 @@ final class TimerBench {
 		for (int i = 0; i < timeouts.length; i++)
 			timeouts[i] = s.start(NOTHING, 60_000 * MS + i * MS);
 		System.gc();
-		Thread.sleep(500);
+		Thread.sleep(2000);
 		long cpu = cpuNs();
 		long switched = switches();
 		Thread.sleep(5000);
@@ -213,8 +215,9 @@ final class TimerBench {
 		return new double[] { best, (double)(cpuNs() - cpu) / nr / nrThreads / ROUNDS };
 	}
 
-	/** 100,000 expire in a second. */
-	private static double[] expire(Subject s, int seed) throws InterruptedException {
+	/** 100,000 expire in a second: in any order, or in that in which they were started. */
+	private static double[] expire(Subject s, int seed, boolean inOrder)
+			throws InterruptedException {
 		int nr = 100_000;
 		CountDownLatch left = new CountDownLatch(nr);
 		long from = System.nanoTime() + 500 * MS;
@@ -222,7 +225,8 @@ final class TimerBench {
 		Random random = new Random(seed);
 
 		for (int i = 0; i < nr; i++) {
-			long due = from + (long)(random.nextDouble() * 1000 * MS);
+			double when = inOrder ? (double)i / nr : random.nextDouble();
+			long due = from + (long)(when * 1000 * MS);
 			int who = i;
 			s.start(timeout -> {
 				lateNs[who] = System.nanoTime() - due;
@@ -235,46 +239,55 @@ final class TimerBench {
 		left.await();
 		double each = (double)(cpuNs() - cpu) / nr;
 		Arrays.sort(lateNs);
-		return new double[] { each, lateNs[nr / 2] / 1e6, lateNs[nr / 100 * 99] / 1e6 };
+		return new double[] { each, lateNs[nr / 2] / 1e6 };
 	}
 
-	private static double[] bestExpire(Subject s) throws InterruptedException {
-		double[] best = { Double.MAX_VALUE, Double.MAX_VALUE, Double.MAX_VALUE };
+	/** The middle of some rounds, when the JVM has compiled it. */
+	private static double[] expire(Subject s, boolean inOrder) throws InterruptedException {
+		double[] each = new double[5];
+		double[] late = new double[each.length];
 
-		for (int i = 0; i < 6; i++) {
-			double[] figures = expire(s, i);
-			for (int k = 0; k < best.length; k++)
-				best[k] = Math.min(best[k], figures[k]);
+		for (int i = -3; i < each.length; i++) {
+			double[] figures = expire(s, i, inOrder);
+			if (i >= 0) {
+				each[i] = figures[0];
+				late[i] = figures[1];
+			}
 		}
-		return best;
+		Arrays.sort(each);
+		Arrays.sort(late);
+		return new double[] { each[each.length / 2], late[each.length / 2] };
 	}
 
-	public static void main(String[] arguments) throws InterruptedException {
-		String[] names = arguments.length > 0 ? arguments :
-			new String[] { "twheel", "netty-1ms", "netty-100ms", "pool" };
+	/** @param format of two figures */
+	private static void print(String name, String what, String format, double[] figures) {
+		System.out.printf(Locale.ROOT, "%-13s %-28s " + format + "%n", name, what, figures[0],
+			figures[1]);
+	}
 
+	private static void measure(String name) throws InterruptedException {
+		Subject s = subject(name);
+		double[] idle = new double[2];
+
+		for (boolean later : new boolean[] { false, true }) {
+			for (int nrThreads : new int[] { 1, 4 })
+				print(name, (later ? "pair among 1,000, " : "pair at once, ") + nrThreads + " thr.",
+					"%5.0f ns, %5.0f ns of CPU", pairs(s, nrThreads, later));
+		}
+		for (boolean inOrder : new boolean[] { false, true })
+			print(name, inOrder ? "expiry, in order" : "expiry, in any order",
+				"%5.0f ns of CPU, median lateness %.2f ms", expire(s, inOrder));
+		idle(s, idle);
+		print(name, "10,000 pend for 5 s", "%5.1f ms of CPU, %.0f context switches", idle);
+		s.stop();
+	}
+
+	public static void main(String[] names) throws InterruptedException {
 		for (int i = 0; i < threads.length; i++)
 			threads[i] = Executors.newSingleThreadExecutor();
-		System.out.println("10,000 pend for 5 s: ms of the processor, context switches; a pair at "
-			+ "once with 1 and 4 threads, ns (ns of the processor); a pair among 1,000; an "
-			+ "expiry of 100,000 in a second: ns of the processor, median lateness and 99 %, ms");
-		for (String name : names) {
-			double[] idle = new double[2];
-			Subject s = subject(name);
-			double[] one = pairs(s, 1, false);
-			double[] four = pairs(s, 4, false);
-			double[] oneLater = pairs(s, 1, true);
-			double[] fourLater = pairs(s, 4, true);
-			double[] expired = bestExpire(s);
-			Thread.sleep(500);
-			idle(s, idle);
-			s.stop();
-			System.out.printf(Locale.ROOT, "%-13s idle %5.1f ms %5.0f  pair %4.0f (%4.0f) %4.0f "
-				+ "(%4.0f)  among 1,000 %4.0f (%4.0f) %4.0f (%4.0f)  expiry %5.0f  late %.2f "
-				+ "%.2f%n", name, idle[0], idle[1], one[0], one[1], four[0], four[1],
-				oneLater[0], oneLater[1], fourLater[0], fourLater[1], expired[0], expired[1],
-				expired[2]);
-		}
+		for (String name : names.length > 0 ? names :
+				new String[] { "twheel", "netty-1ms", "netty-100ms", "pool" })
+			measure(name);
 		for (ExecutorService thread : threads)
 			thread.shutdown();
 	}
