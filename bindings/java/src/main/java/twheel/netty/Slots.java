@@ -20,8 +20,14 @@ final class Slots {
 	private final Object[][] chunks;
 
 	// Guarded by this.
-	private int[] free = new int[CHUNK_SIZE];
+	/**
+	 * A bit for each free number. So those that are taken together are neighbours, and those that
+	 * expire together are often in the same lines of the cache.
+	 */
+	private long[] free = new long[CHUNK_SIZE / Long.SIZE];
 	private int nrFree;
+	/** The word of it where the search goes on. */
+	private int at;
 	/** From here on, numbers have never been used. */
 	private int unused = Table.ALARM + 1;
 
@@ -44,10 +50,15 @@ final class Slots {
 
 	/** Puts up to {@code nr} free numbers there, and returns how many. */
 	synchronized int take(int[] numbers, int nr) {
-		int taken = Math.min(nr, nrFree);
+		int taken = 0;
 
-		nrFree -= taken;
-		System.arraycopy(free, nrFree, numbers, 0, taken);
+		for (; taken < nr && nrFree > 0; at = (at + 1) % free.length) {
+			while (taken < nr && free[at] != 0) {
+				numbers[taken++] = at * Long.SIZE + Long.numberOfTrailingZeros(free[at]);
+				free[at] &= free[at] - 1;
+				nrFree--;
+			}
+		}
 		for (; taken < nr && unused < capacity; unused++) {
 			int chunk = unused >>> CHUNK_BITS;
 
@@ -59,9 +70,10 @@ final class Slots {
 	}
 
 	synchronized void giveBack(int[] numbers, int from, int nr) {
-		if (nrFree + nr > free.length)
-			free = Arrays.copyOf(free, 2 * free.length + nr);
-		System.arraycopy(numbers, from, free, nrFree, nr);
+		if (unused > free.length * Long.SIZE)
+			free = Arrays.copyOf(free, Math.max(2 * free.length, unused / Long.SIZE + 1));
+		for (int i = from; i < from + nr; i++)
+			free[numbers[i] / Long.SIZE] |= 1L << numbers[i];
 		nrFree += nr;
 	}
 
