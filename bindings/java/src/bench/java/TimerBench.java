@@ -26,7 +26,7 @@ import twheel.netty.TwheelTimer;
  */
 final class TimerBench {
 	private static final long MS = 1_000_000;
-	private static final int ROUNDS = 100;
+	private static final int ROUNDS = 60;
 	private static final ExecutorService[] threads = new ExecutorService[4];
 	private static final TimerTask NOTHING = timeout -> { };
 
@@ -154,39 +154,29 @@ final class TimerBench {
 			s.cancel(timeout);
 	}
 
-	/** Each is cancelled before the next is started. */
-	private static void pairsAtOnce(Subject s, int nr) {
-		for (int i = 0; i < nr; i++)
-			s.cancel(s.start(NOTHING, 30_000 * MS));
-	}
-
-	/** Each is cancelled when 1,000 more have been started. */
-	private static void pairsLater(Subject s, int nr) {
-		Object[] ring = new Object[1000];
-
+	/** Each is cancelled when so many more have been started. */
+	private static void pairs(Subject s, int nr, Object[] ring) {
 		for (int i = 0; i < nr; i++) {
 			int at = i % ring.length;
 			if (ring[at] != null)
 				s.cancel(ring[at]);
 			ring[at] = s.start(NOTHING, 30_000 * MS);
 		}
-		for (Object timeout : ring) {
-			if (timeout != null)
-				s.cancel(timeout);
+		for (int i = 0; i < ring.length; i++) {
+			if (ring[i] != null)
+				s.cancel(ring[i]);
+			ring[i] = null;
 		}
 	}
 
 	/** A round on some of the threads, which stay for the next one. */
-	private static void round(Subject s, int nr, int nrThreads, boolean later)
-			throws InterruptedException {
-		CountDownLatch done = new CountDownLatch(nrThreads);
+	private static void round(Subject s, int nr, Object[][] rings) throws InterruptedException {
+		CountDownLatch done = new CountDownLatch(rings.length);
 
-		for (int i = 0; i < nrThreads; i++) {
+		for (int i = 0; i < rings.length; i++) {
+			Object[] ring = rings[i];
 			threads[i].execute(() -> {
-				if (later)
-					pairsLater(s, nr);
-				else
-					pairsAtOnce(s, nr);
+				pairs(s, nr, ring);
 				done.countDown();
 			});
 		}
@@ -197,18 +187,19 @@ final class TimerBench {
 	 * For a pair of one thread: the time on the clock, the best of many rounds, and that of all
 	 * processors, of all rounds, with what the timer puts off.
 	 */
-	private static double[] pairs(Subject s, int nrThreads, boolean later)
+	private static double[] pairs(Subject s, int nrThreads, int among)
 			throws InterruptedException {
-		int nr = 16_000 / nrThreads;
+		int nr = 40_000;
+		Object[][] rings = new Object[nrThreads][among];
 		double best = Double.MAX_VALUE;
 
 		for (int i = 0; i < ROUNDS; i++)
-			round(s, nr, nrThreads, later);
+			round(s, nr, rings);
 		Thread.sleep(200);
 		long cpu = cpuNs();
 		for (int i = 0; i < ROUNDS; i++) {
 			long start = System.nanoTime();
-			round(s, nr, nrThreads, later);
+			round(s, nr, rings);
 			best = Math.min(best, (double)(System.nanoTime() - start) / nr);
 		}
 		Thread.sleep(200);
@@ -269,10 +260,10 @@ final class TimerBench {
 		Subject s = subject(name);
 		double[] idle = new double[2];
 
-		for (boolean later : new boolean[] { false, true }) {
+		for (int among : new int[] { 1, 1000, 10_000 }) {
 			for (int nrThreads : new int[] { 1, 4 })
-				print(name, (later ? "pair among 1,000, " : "pair at once, ") + nrThreads + " thr.",
-					"%5.0f ns, %5.0f ns of CPU", pairs(s, nrThreads, later));
+				print(name, "pair among " + among + ", " + nrThreads + " thr.",
+					"%5.0f ns, %5.0f ns of CPU", pairs(s, nrThreads, among));
 		}
 		for (boolean inOrder : new boolean[] { false, true })
 			print(name, inOrder ? "expiry, in order" : "expiry, in any order",

@@ -13,7 +13,8 @@ import java.util.concurrent.RejectedExecutionException;
  * stripes, and is free only when it has none. So the order of changes does not matter.
  */
 final class Stripe {
-	static final int CHANGES = 256;
+	/** A service that has about a thousand requests at a time then has most timeouts only here. */
+	static final int CHANGES = 1024;
 	/** Free numbers, and permits, that are kept here at most. */
 	static final int KEPT = 512;
 

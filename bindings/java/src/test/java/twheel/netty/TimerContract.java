@@ -184,12 +184,12 @@ public abstract class TimerContract {
 		List<Timeout> timeouts = new ArrayList<>();
 
 		// So many that their starts do not stay in the stripe.
-		for (int i = 0; i < 1000; i++)
-			timeouts.add(timer.newTimeout(own -> ran.incrementAndGet(), 2, TimeUnit.SECONDS));
+		for (int i = 0; i < 3000; i++)
+			timeouts.add(timer.newTimeout(own -> ran.incrementAndGet(), 5, TimeUnit.SECONDS));
 		for (Timeout timeout : timeouts)
 			assertTrue(timeout.cancel());
 		assertEquals(0, timer.pendingTimeouts());
-		waitForOne(2100);
+		waitForOne(5100);
 		assertEquals(0, ran.get());
 	}
 
@@ -556,7 +556,7 @@ public abstract class TimerContract {
 
 	@Test
 	public void numbersAreUsedAgain() {
-		Timeout[] ring = new Timeout[600];
+		Timeout[] ring = new Timeout[3000];
 
 		// Far more than there are numbers, and most are known to the table.
 		replaceTimer(ring.length);
@@ -574,7 +574,7 @@ public abstract class TimerContract {
 		List<WeakReference<TimerTask>> tasks = new ArrayList<>();
 		List<Timeout> timeouts = new ArrayList<>();
 
-		for (int i = 0; i < 300; i++) {
+		for (int i = 0; i < 3000; i++) {
 			TimerTask task = new TimerTask() {
 				@Override
 				public void run(Timeout timeout) {
