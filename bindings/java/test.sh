@@ -34,7 +34,7 @@ compile()
 {
 	local sources
 
-	mapfile -t sources < <(find "$here/src/$1" -name '*.java')
+	mapfile -t sources < <(find "$here/$1" -name '*.java')
 	mkdir -p "$2"
 	javac --release $release -Xlint:all,-path -Werror -cp "$(path)" -d "$2" "${sources[@]}"
 }
@@ -56,13 +56,13 @@ build()
 	for jar in $(paths_of_jars); do
 		cp -L "$jar" "$dir/jars/"
 	done
-	compile main/java "$dir/classes"
+	compile src/main/java "$dir/classes"
 	make -s -C "$here/src/main/native" TWHEEL_LIB="${TWHEEL_LIB:-/usr/local}" OUTPUT="$dir/classes/META-INF/native"
 	echo 'Automatic-Module-Name: twheel.netty' >"$dir/manifest"
 	jar --create --file "$dir/twheel-netty.jar" --manifest "$dir/manifest" -C "$dir/classes" .
-	compile test/java "$dir/tests"
+	compile src/test/java "$dir/tests"
 	jar --create --file "$dir/tests.jar" -C "$dir/tests" .
-	compile bench/java "$dir/bench"
+	compile src/bench/java "$dir/bench"
 	jar --create --file "$dir/bench.jar" -C "$dir/bench" .
 }
 

@@ -146,10 +146,10 @@ final class Stripe {
 	int takeDue() {
 		lock.lock();
 		try {
-			long nowNs = timer.nowNs();
+			long timeNs = timer.timeNs();
 
 			for (int i = 0; i < nr; i++) {
-				if (starts[i] != null && starts[i].deadlineNs <= nowNs) {
+				if (starts[i] != null && starts[i].deadlineNs <= timeNs) {
 					int number = numbers[i];
 
 					takeOut(i);
@@ -190,12 +190,12 @@ final class Stripe {
 	}
 
 	private void apply() {
-		long nowNs = timer.nowNs();
+		long timeNs = timer.timeNs();
 		int made = nr;
 
 		for (int i = 0; i < made; i++) {
 			delaysNs[i] = starts[i] == null ? Table.STOP :
-				Math.max(0, starts[i].deadlineNs - nowNs);
+				Math.max(0, starts[i].deadlineNs - timeNs);
 		}
 		timer.table.apply(numbers, delaysNs, results, made);
 		nr = 0;

@@ -102,7 +102,7 @@ abstract class TableTimer implements Timer {
 	}
 
 	/** The time since the timer was made. */
-	final long nowNs() {
+	final long timeNs() {
 		return System.nanoTime() - originNs;
 	}
 
@@ -136,7 +136,7 @@ abstract class TableTimer implements Timer {
 	public final Timeout newTimeout(TimerTask task, long delay, TimeUnit unit) {
 		Objects.requireNonNull(task, "task");
 		long delayNs = Math.min(Math.max(0, unit.toNanos(delay)), FAR_NS);
-		long deadlineNs = nowNs() + delayNs;
+		long deadlineNs = timeNs() + delayNs;
 
 		start();
 		Stripe stripe = stripes[(int)Thread.currentThread().getId() & (stripes.length - 1)];
@@ -240,7 +240,7 @@ abstract class TableTimer implements Timer {
 		synchronized (alarmLock) {
 			if (deadlineNs >= alarmNs || closed)
 				return;
-			table.alarm(Math.max(0, deadlineNs - nowNs()));
+			table.alarm(Math.max(0, deadlineNs - timeNs()));
 			alarmNs = deadlineNs;
 		}
 	}

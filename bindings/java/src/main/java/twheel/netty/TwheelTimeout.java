@@ -72,7 +72,7 @@ final class TwheelTimeout implements Timeout {
 
 	@Override
 	public String toString() {
-		long leftNs = deadlineNs - stripe.timer.nowNs();
+		long leftNs = deadlineNs - stripe.timer.timeNs();
 		int now = state;
 
 		return "TwheelTimeout(" + (now == CANCELLED ? "cancelled" : now == EXPIRED ? "expired" :
