@@ -257,6 +257,8 @@ static long reopen_ioctl(struct file *file, void __user *arg)
  *	was_deadline_ns
  * @by_key: elements may hold keys in place of ids
  * @serves: a step has faults served itself
+ * @plain: does the single element of a vector without flags, if it is plain; NULL if that is no
+ *	faster.  False if it is not, or anything is in its way: nothing is done, and @step does it
  * @step: does up to TWHEEL_BATCH elements in user memory.  Returns how many are done.  If none is:
  *	-EFAULT if a fault of the first one is to be served, and another errno if neither it nor
  *	those after it can be done.
@@ -268,6 +270,7 @@ struct vector_op {
 	bool arms;
 	bool by_key;
 	bool serves;
+	bool (*plain)(struct tw_ctx *tw, void __user *user);
 	int (*step)(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 };
@@ -576,6 +579,9 @@ static __always_inline long vector_ioctl(struct tw_ctx *tw, void __user *arg,
 	bool fast = vector_copy_fast(&vector, arg, op);
 	int done = 0;
 
+	if (op->plain && likely(fast) && vector.nr == 1 && likely(!vector.flags) &&
+	    likely(op->plain(tw, u64_to_user_ptr(vector.entries))))
+		return 1;
 	if (unlikely(!fast || vector.flags)) {
 		int err = vector_copy_slow(tw, &vector, arg, op, fast);
 
@@ -599,6 +605,7 @@ static const struct vector_op arm_op = {
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
 	.arms		= true,
+	.plain		= twheel_arm_plain,
 	.step		= twheel_arm_step,
 };
 
@@ -607,6 +614,7 @@ static const struct vector_op rearm_op = {
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
 	.by_key		= true,
+	.plain		= twheel_rearm_plain,
 	.step		= twheel_rearm_step,
 };
 
@@ -615,6 +623,7 @@ static const struct vector_op cancel_op = {
 	.first_size	= CANCEL_SIZE_FIRST,
 	.result		= offsetof(struct twheel_cancel, result),
 	.by_key		= true,
+	.plain		= twheel_cancel_plain,
 	.step		= twheel_cancel_step,
 };
 

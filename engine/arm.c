@@ -261,6 +261,69 @@ static noinline void arm_take_back(struct twheel_arm __user *user, u32 stride, u
 			break;
 }
 
+static bool arm_copy_out(struct twheel_arm __user *user, u64 id)
+{
+	bool copied;
+
+	if (!access_open_locked(user, sizeof(*user)))
+		return false;
+	copied = access_put(id, &user->id) && access_put_result(TWHEEL_CREATED, &user->result);
+	access_close_locked();
+	return copied;
+}
+
+/*
+ * The fast path for a single element: arm a plain timeout that is to come, and copy its id out
+ * unless @user is NULL, all under the lock.  False if it takes more than that: nothing is done.
+ */
+static __always_inline bool arm_one_plain(struct tw_ctx *tw, const struct twheel_arm *arm,
+					  struct twheel_arm __user *user)
+{
+	u64 now_ns = arm->flags & TWHEEL_ARM_ABSOLUTE ? 0 : clock_now(&tw->clock), deadline_ns;
+	struct twheel_timeout *t;
+	bool copied = false;
+
+	deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
+	if (unlikely(deadline_ns >= tw->clock.never_ns || trace_twheel_arm_enabled() ||
+		     !twheel_trylock(tw)))
+		return false;
+	if (unlikely(!llist_empty(&tw->inbox) || READ_ONCE(tw->control.draining) ||
+		     plain_has_passed(tw, deadline_ns, now_ns)))
+		goto unlock;
+	spin_lock(&tw->places.lock);
+	t = place_pop(&tw->places);
+	spin_unlock(&tw->places.lock);
+	if (unlikely(!t))
+		goto unlock;
+	copied = !user || arm_copy_out(user, timeout_id(t));
+	if (unlikely(!copied)) {
+		twheel_unlock(tw);
+		t->link.next = NULL;
+		twheel_places_give(tw, t);
+		return false;
+	}
+	t->deadline_ns = deadline_ns;
+	t->user_data = arm->user_data;
+	if (words_are_there(&tw->words))
+		word_begin(&tw->words, t, deadline_ns);
+	timeout_begin(t);
+	twheel_wheel_insert(&tw->wheel, &t->link, deadline_ns);
+	tw->events.armed++;
+	alarm_need(tw, deadline_ns, 1);
+unlock:
+	twheel_unlock(tw);
+	return copied;
+}
+
+/* Do the single element of an ARM in the fast path.  False if that is not possible. */
+bool twheel_arm_plain(struct tw_ctx *tw, void __user *user)
+{
+	struct twheel_arm arm __uninitialized;
+
+	return likely(control_is_started(&tw->control) && !tw->keys.used) &&
+	       likely(access_copy_one(&arm, sizeof(arm), user)) && arm_one_plain(tw, &arm, user);
+}
+
 /* Arm timeouts in a wheel that has started and is not keyed. */
 static noinline int arm_batch(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 			      struct twheel_call *call)
@@ -354,6 +417,8 @@ int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 		return err;
 	if (tw->keys.used)
 		return twheel_upsert_one(tw, arm, nowait);
+	if (likely(arm_one_plain(tw, arm, NULL)))
+		return 0;
 	arming.now_ns = clock_now(&tw->clock);
 	if (READ_ONCE(tw->control.draining))
 		return -ESHUTDOWN;

@@ -139,6 +139,49 @@ static noinline void cancel_prefetch(struct tw_ctx *tw, const struct twheel_canc
 }
 
 /*
+ * The fast path for a single element: cancel a timeout that pends, and copy the result out unless
+ * @user is NULL.  False if it takes more than that: nothing is done.
+ */
+static __always_inline bool cancel_one_plain(struct tw_ctx *tw, u64 id,
+					     struct twheel_cancel __user *user)
+{
+	struct twheel_timeout *t;
+	bool done = false;
+	u32 nr_before;
+
+	if (unlikely(trace_twheel_cancel_enabled()))
+		return false;
+	twheel_lock(tw);
+	t = place_at(&tw->places, id_index(id));
+	if (likely(place_has_pending(t, id)))
+		done = !user || access_put_result_locked(TWHEEL_WAS_PENDING, &user->result);
+	if (unlikely(!done)) {
+		twheel_unlock(tw);
+		return false;
+	}
+	twheel_link_del(&t->link);
+	tw->events.cancelled++;
+	spin_lock(&tw->places.lock);
+	nr_before = tw->places.nr_taken;
+	places_count_free(&tw->places, 1);
+	place_free(&tw->places, t);
+	spin_unlock(&tw->places.lock);
+	twheel_unlock(tw);
+	twheel_places_freed(tw, nr_before);
+	return true;
+}
+
+/* Do the single element of a CANCEL by id in the fast path.  False if that is not possible. */
+bool twheel_cancel_plain(struct tw_ctx *tw, void __user *user)
+{
+	struct twheel_cancel cancel __uninitialized;
+
+	return likely(!tw->keys.used) &&
+	       likely(access_copy_one(&cancel, sizeof(cancel), user)) &&
+	       likely(!cancel.reserved) && cancel_one_plain(tw, cancel.id, user);
+}
+
+/*
  * Cancel up to TWHEEL_BATCH timeouts.  Returns how many elements are done, or -EFAULT: the caller
  * has a fault of the first one served, and tries again.
  */
@@ -170,6 +213,8 @@ int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key)
 	struct twheel_timeout *t;
 	u32 nr_before;
 
+	if (likely(!tw->keys.used) && likely(cancel_one_plain(tw, id, NULL)))
+		return 0;
 	twheel_lock(tw);
 	t = timeout_find(tw, id, by_key);
 	spin_lock(&tw->places.lock);

@@ -112,6 +112,17 @@ static __always_inline u64 certain_ns(struct tw_ctx *tw) __must_hold(&tw->lock)
 	return max(at_ns + ALARM_LATE_NS, tw->wheel.base_ns + 1);
 }
 
+/*
+ * Whether the deadline of a plain element has passed.  @now_ns is the clock, or 0 if it was not
+ * read: then it is read only if the alarm leaves it open.
+ */
+static __always_inline bool plain_has_passed(struct tw_ctx *tw, u64 deadline_ns, u64 now_ns)
+	__must_hold(&tw->lock)
+{
+	return unlikely(deadline_ns < max(certain_ns(tw), now_ns + 1)) &&
+	       deadline_ns <= passed_ns(tw, now_ns ?: clock_now(&tw->clock));
+}
+
 /* rearm.c: ARM in a keyed wheel */
 int twheel_upsert_step(struct tw_ctx *tw, struct twheel_arm __user *user, unsigned int nr,
 		       struct twheel_call *call);

@@ -112,20 +112,6 @@ remove_keys:
 	return err;
 }
 
-/* Account for @nr places of a page that the caller has taken. */
-static __always_inline void page_use(struct twheel_places *places, struct twheel_page *page,
-				     unsigned int nr) __must_hold(&places->lock)
-{
-	if (!page->nr_used) {
-		places->nr_unused--;
-		__hlist_del(&page->node);
-		hlist_add_head(&page->node, &places->partly);
-	}
-	if (!page_has_free(page))
-		__hlist_del(&page->node);
-	page->nr_used += nr;
-}
-
 /*
  * Take up to *@nr places of a page, TWHEEL_BATCH at most, and put them at the end of a chain,
  * *@tail; reduce *@nr by their number.  Returns the new end of the chain.
@@ -161,14 +147,6 @@ static __always_inline struct twheel_link **page_take(struct twheel_places *plac
 	page_use(places, page, *nr - left);
 	*nr = left;
 	return tail;
-}
-
-static __always_inline struct twheel_page *page_with_free(struct twheel_places *places)
-	__must_hold(&places->lock)
-{
-	struct hlist_node *node = places->partly.first ?: places->unused.first;
-
-	return node ? hlist_entry(node, struct twheel_page, node) : NULL;
 }
 
 /*
@@ -209,37 +187,6 @@ static __always_inline int places_pop(struct twheel_places *places, unsigned int
 	return err;
 }
 
-/* places_pop() of a single place, which is put at *@tail. */
-static __always_inline int place_pop(struct twheel_places *places, struct twheel_link **tail)
-{
-	struct twheel_page *page;
-	struct twheel_timeout *t;
-	unsigned int i = 0;
-	int err = -EAGAIN;
-
-	*tail = NULL;
-	spin_lock(&places->lock);
-	if (unlikely(places->nr_taken >= places->max_pending))
-		goto unlock;
-	err = -ENOMEM;
-	page = page_with_free(places);
-	if (unlikely(!page))
-		goto unlock;
-	while (!page->free[i])
-		i++;
-	t = &page->timeout[i * BITS_PER_LONG + __ffs(page->free[i])];
-	page->free[i] &= page->free[i] - 1;
-	page_use(places, page, 1);
-	WRITE_ONCE(places->nr_taken, places->nr_taken + 1);
-	counter_add(COUNTER_TIMEOUTS, 1);
-	t->link.next = NULL;
-	*tail = &t->link;
-	err = 0;
-unlock:
-	spin_unlock(&places->lock);
-	return err;
-}
-
 /*
  * Add a page of places, unless there are free places by now.  Return 0, -ENOMEM, -ENOSPC at the
  * limit of memory, or -EINTR by a fatal signal.
@@ -275,7 +222,7 @@ int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 	int err;
 
 	do {
-		err = nr == 1 ? place_pop(&tw->places, tail) : places_pop(&tw->places, &nr, &tail);
+		err = places_pop(&tw->places, &nr, &tail);
 		if (likely(err != -ENOMEM) || nowait)
 			break;
 		err = twheel_places_provide(tw);
@@ -305,10 +252,15 @@ bool twheel_has_places(struct tw_ctx *tw, unsigned int nr)
  */
 struct twheel_timeout *twheel_place_take_locked(struct tw_ctx *tw)
 {
-	struct twheel_link *link;
-	int err = place_pop(&tw->places, &link);
+	struct twheel_places *places = &tw->places;
+	struct twheel_timeout *t;
 
-	return err ? ERR_PTR(err) : link_timeout(link);
+	spin_lock(&places->lock);
+	t = place_pop(places);
+	if (unlikely(!t))
+		t = ERR_PTR(places->nr_taken >= places->max_pending ? -EAGAIN : -ENOMEM);
+	spin_unlock(&places->lock);
+	return t;
 }
 
 /*

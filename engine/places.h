@@ -143,6 +143,49 @@ static __always_inline void place_free(struct twheel_places *places, struct twhe
 	}
 }
 
+/* Account for @nr places of a page that the caller has taken. */
+static __always_inline void page_use(struct twheel_places *places, struct twheel_page *page,
+				     unsigned int nr) __must_hold(&places->lock)
+{
+	if (!page->nr_used) {
+		places->nr_unused--;
+		__hlist_del(&page->node);
+		hlist_add_head(&page->node, &places->partly);
+	}
+	if (!page_has_free(page))
+		__hlist_del(&page->node);
+	page->nr_used += nr;
+}
+
+static __always_inline struct twheel_page *page_with_free(struct twheel_places *places)
+	__must_hold(&places->lock)
+{
+	struct hlist_node *node = places->partly.first ?: places->unused.first;
+
+	return node ? hlist_entry(node, struct twheel_page, node) : NULL;
+}
+
+/* Take a free place; NULL at max_pending, or if a page has to be added. */
+static __always_inline struct twheel_timeout *place_pop(struct twheel_places *places)
+	__must_hold(&places->lock)
+{
+	struct twheel_page *page = page_with_free(places);
+	struct twheel_timeout *t;
+	unsigned long *word;
+
+	if (unlikely(!page || places->nr_taken >= places->max_pending))
+		return NULL;
+	word = page->free;
+	while (!*word)
+		word++;
+	t = page->timeout + (word - page->free) * BITS_PER_LONG + __ffs(*word);
+	*word &= *word - 1;
+	page_use(places, page, 1);
+	WRITE_ONCE(places->nr_taken, places->nr_taken + 1);
+	counter_add(COUNTER_TIMEOUTS, 1);
+	return t;
+}
+
 void twheel_places_init(struct tw_ctx *tw);
 int twheel_places_take(struct tw_ctx *tw, unsigned int nr, bool nowait,
 		       struct twheel_timeout **first);

@@ -379,6 +379,52 @@ static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 	return i;
 }
 
+/*
+ * The fast path for a single element: re-arm a plain timeout that pends for a deadline to come, and
+ * copy the result out unless @user is NULL.  False if it takes more than that: nothing is done.
+ */
+static __always_inline bool rearm_one_plain(struct tw_ctx *tw, const struct twheel_arm *arm,
+					    struct twheel_arm __user *user)
+{
+	u64 now_ns = arm->flags & TWHEEL_ARM_ABSOLUTE ? 0 : clock_now(&tw->clock);
+	u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
+	struct twheel_timeout *t;
+	bool done = false;
+
+	if (unlikely(trace_twheel_move_enabled()))
+		return false;
+	twheel_lock(tw);
+	if (unlikely(READ_ONCE(tw->control.draining) || deadline_ns >= tw->clock.never_ns ||
+		     plain_has_passed(tw, deadline_ns, now_ns)))
+		goto unlock;
+	t = place_at(&tw->places, id_index(arm->id));
+	if (unlikely(!place_has_pending(t, arm->id) || timeout_has_extra(t)))
+		goto unlock;
+	done = !user || access_put_result_locked(TWHEEL_WAS_PENDING, &user->result);
+	if (unlikely(!done))
+		goto unlock;
+	if (unlikely(words_are_there(&tw->words)))
+		word_begin(&tw->words, t, deadline_ns);
+	if (deadline_ns < t->deadline_ns) {
+		twheel_link_del(&t->link);
+		twheel_wheel_insert(&tw->wheel, &t->link, deadline_ns);
+		alarm_need(tw, deadline_ns, 1);
+	}
+	t->deadline_ns = deadline_ns;
+	tw->events.rearmed++;
+unlock:
+	twheel_unlock(tw);
+	return done;
+}
+
+/* Do the single element of a REARM by id in the fast path.  False if that is not possible. */
+bool twheel_rearm_plain(struct tw_ctx *tw, void __user *user)
+{
+	struct twheel_arm arm __uninitialized;
+
+	return likely(access_copy_one(&arm, sizeof(arm), user)) && rearm_one_plain(tw, &arm, user);
+}
+
 /* Re-arm up to TWHEEL_BATCH timeouts; returns what rearm_batch() does. */
 int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call)
@@ -389,7 +435,8 @@ int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 /* Re-arm a timeout by its id or key; returns what rearm_single() does. */
 int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
-	return rearm_single(tw, arm, by_key, nowait, rearm_rest);
+	return !by_key && rearm_one_plain(tw, arm, NULL) ? 0 :
+	       rearm_single(tw, arm, by_key, nowait, rearm_rest);
 }
 
 /* ARM in a keyed wheel */

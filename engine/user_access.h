@@ -118,13 +118,14 @@ static __always_inline void access_close_locked(void)
 }
 
 /* Copy a result out under a lock; false if that faults. */
-static inline bool access_put_result_locked(s32 result, s32 __user *to)
+static __always_inline bool access_put_result_locked(s32 result, s32 __user *to)
 {
 	bool copied;
 
-	pagefault_disable();
-	copied = !put_user(result, to);
-	pagefault_enable();
+	if (!access_open_locked(to, sizeof(*to)))
+		return false;
+	copied = access_put_result(result, to);
+	access_close_locked();
 	return copied;
 }
 
@@ -132,8 +133,10 @@ static inline bool access_put_result_locked(s32 result, s32 __user *to)
  * Copy an element of @size bytes in by single loads: for so few they are quicker than a function.
  * False if that faults, or if an element is as long as no element was when this was written.
  */
-static __always_inline bool access_copy_one(u64 *to, size_t size, const u64 __user *user)
+static __always_inline bool access_copy_one(void *element, size_t size, const void __user *from)
 {
+	const u64 __user *user = from;
+	u64 *to = element;
 	bool got;
 
 	/* The caller has it in memory, and it would be read from there each time. */

@@ -83,12 +83,15 @@ void twheel_put(struct tw_ctx *tw);
 int twheel_configure(struct tw_ctx *tw, const struct twheel_setup *setup);
 int twheel_get_info(struct tw_ctx *tw, struct twheel_info *info);
 
+bool twheel_arm_plain(struct tw_ctx *tw, void __user *user);
 int twheel_arm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		    struct twheel_call *call);
 int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait);
+bool twheel_rearm_plain(struct tw_ctx *tw, void __user *user);
 int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		      struct twheel_call *call);
 int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait);
+bool twheel_cancel_plain(struct tw_ctx *tw, void __user *user);
 int twheel_cancel_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 		       struct twheel_call *call);
 int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key);

@@ -94,6 +94,57 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 	KUNIT_EXPECT_GT(test, nr, 6 * 2);
 }
 
+/* G3, G8: the same for a single element, which is done in one step. */
+static void a_single_arm_that_faults_anywhere_leaves_no_timeout(struct kunit *test)
+{
+	struct tw_ctx *tw = test->priv;
+	bool faulted = true, done;
+	struct twheel_arm how;
+	int nr;
+
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, 0))), TWHEEL_WAS_PENDING);
+	for (nr = 0; faulted; nr++) {
+		how = arm_of(0, 0);
+		faults_begin(nr);
+		done = twheel_arm_plain(tw, to_user(how));
+		faulted = faults_end();
+		audit(test);
+		KUNIT_ASSERT_EQ(test, faulted, !done);
+		KUNIT_ASSERT_EQ(test, tw->places.nr_taken, (u32)done);
+		KUNIT_ASSERT_EQ(test, cancel(tw, how.id), done ? TWHEEL_WAS_PENDING : -ENOENT);
+	}
+	KUNIT_EXPECT_GT(test, nr, 2);
+}
+
+static void a_single_arm_that_is_not_plain_begins_nothing(struct kunit *test)
+{
+	static const u32 kinds[] = { PE, OV, SL };
+	struct tw_ctx *tw = test->priv;
+	struct twheel_arm how;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, 0))), TWHEEL_WAS_PENDING);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		how = arm_of(kinds[i], 0);
+		KUNIT_EXPECT_FALSE(test, twheel_arm_plain(tw, to_user(how)));
+	}
+	how = (struct twheel_arm){ .expires_ns = TWHEEL_TIME_NEVER };
+	KUNIT_EXPECT_FALSE(test, twheel_arm_plain(tw, to_user(how)));
+	how = (struct twheel_arm){ .expires_ns = DELAY_NS, .flags = BIT(31) };
+	KUNIT_EXPECT_FALSE(test, twheel_arm_plain(tw, to_user(how)));
+	how = arm_of(0, 0);
+	WRITE_ONCE(tw->control.draining, true);
+	KUNIT_EXPECT_FALSE(test, twheel_arm_plain(tw, to_user(how)));
+	WRITE_ONCE(tw->control.draining, false);
+	KUNIT_EXPECT_EQ(test, how.id, 0ULL);
+	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, 0U);
+	how.user_data = 77;
+	KUNIT_ASSERT_TRUE(test, twheel_arm_plain(tw, to_user(how)));
+	KUNIT_EXPECT_EQ(test, how.result, TWHEEL_CREATED);
+	KUNIT_EXPECT_EQ(test, find(tw, how.id)->user_data, 77ULL);
+	KUNIT_EXPECT_EQ(test, find(tw, how.id)->deadline_ns, time_of(tw) + DELAY_NS);
+}
+
 static void drain_begins(void)
 {
 	WRITE_ONCE(user_memory.tw->control.draining, true);
@@ -379,6 +430,8 @@ static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(an_element_beyond_max_pending_says_eagain_and_takes_nothing),
 	KUNIT_CASE(a_batch_with_bad_elements_arms_the_good_ones),
 	KUNIT_CASE(an_arm_that_faults_anywhere_has_armed_the_ids_copied_out),
+	KUNIT_CASE(a_single_arm_that_faults_anywhere_leaves_no_timeout),
+	KUNIT_CASE(a_single_arm_that_is_not_plain_begins_nothing),
 	KUNIT_CASE(an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out),
 	KUNIT_CASE(an_arm_that_may_not_wait_takes_free_places),
 	KUNIT_CASE(a_timeout_that_is_due_when_armed_is_an_event_at_once),

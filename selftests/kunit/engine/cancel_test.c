@@ -113,7 +113,31 @@ static void cancel_one_says_0_or_enoent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->events.cancelled, 1ULL);
 }
 
+static void a_single_cancel_that_is_not_plain_begins_nothing(struct kunit *test)
+{
+	struct tw_ctx *tw = test->priv;
+	struct twheel_cancel how = { .id = timeout_id(arm_like(test, 0)), .reserved = 1 };
+
+	KUNIT_EXPECT_FALSE(test, twheel_cancel_plain(tw, to_user(how)));
+	how.reserved = 0;
+	how.id ^= BIT_ULL(40);
+	KUNIT_EXPECT_FALSE(test, twheel_cancel_plain(tw, to_user(how)));
+	how.id ^= BIT_ULL(40);
+	faults_begin(2);
+	KUNIT_EXPECT_FALSE(test, twheel_cancel_plain(tw, to_user(how)));
+	KUNIT_EXPECT_TRUE(test, faults_end());
+	KUNIT_EXPECT_NOT_NULL(test, find(tw, how.id));
+	audit(test);
+	KUNIT_EXPECT_TRUE(test, twheel_cancel_plain(tw, to_user(how)));
+	KUNIT_EXPECT_EQ(test, how.result, TWHEEL_WAS_PENDING);
+	KUNIT_EXPECT_NULL(test, find(tw, how.id));
+	how.id = timeout_id(arm_like(test, OV));
+	KUNIT_EXPECT_FALSE(test, twheel_cancel_plain(tw, to_user(how)));
+	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
+}
+
 static struct kunit_case cancel_cases[] = {
+	KUNIT_CASE(a_single_cancel_that_is_not_plain_begins_nothing),
 	KUNIT_CASE_PARAM(cancel_ends_a_live_timeout_and_says_what_it_was, start_gen_params),
 	KUNIT_CASE(cancel_of_any_other_id_says_enoent_and_changes_nothing),
 	KUNIT_CASE(a_cancel_that_faults_anywhere_goes_on_where_it_stopped),

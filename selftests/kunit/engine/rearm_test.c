@@ -244,7 +244,47 @@ static void a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs
 	KUNIT_EXPECT_EQ(test, how[1].result, TWHEEL_WAS_PENDING);
 }
 
+/* The way of a vector of one element. */
+static bool rearm_alone(struct tw_ctx *tw, u64 id, u64 deadline_ns)
+{
+	struct twheel_arm how = {
+		.id = id, .flags = TWHEEL_ARM_ABSOLUTE, .expires_ns = deadline_ns, .result = 77,
+	};
+	bool done = twheel_rearm_plain(tw, to_user(how));
+
+	return done && how.result == TWHEEL_WAS_PENDING;
+}
+
+static void a_single_rearm_that_is_not_plain_begins_nothing(struct kunit *test)
+{
+	struct tw_ctx *tw = test->priv;
+	struct twheel_timeout *t = arm_like(test, 0), *periodic = arm_like(test, PE);
+	u64 id = timeout_id(t), before_ns = t->deadline_ns, period_ns = periodic->deadline_ns;
+
+	KUNIT_EXPECT_FALSE(test, rearm_alone(tw, timeout_id(periodic), before_ns + TICK_NS));
+	KUNIT_EXPECT_EQ(test, periodic->deadline_ns, period_ns);
+	KUNIT_EXPECT_FALSE(test, rearm_alone(tw, id ^ BIT_ULL(40), before_ns + TICK_NS));
+	KUNIT_EXPECT_FALSE(test, rearm_alone(tw, id, time_of(tw)));
+	KUNIT_EXPECT_FALSE(test, rearm_alone(tw, id, TWHEEL_TIME_NEVER));
+	WRITE_ONCE(tw->control.draining, true);
+	KUNIT_EXPECT_FALSE(test, rearm_alone(tw, id, before_ns + TICK_NS));
+	WRITE_ONCE(tw->control.draining, false);
+	/* Whichever access faults. */
+	faults_begin(7);
+	KUNIT_EXPECT_FALSE(test, rearm_alone(tw, id, before_ns + TICK_NS));
+	KUNIT_EXPECT_TRUE(test, faults_end());
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, before_ns);
+	KUNIT_EXPECT_EQ(test, tw->events.rearmed, 0ULL);
+	audit(test);
+	KUNIT_EXPECT_TRUE(test, rearm_alone(tw, id, before_ns + TICK_NS));
+	KUNIT_EXPECT_EQ(test, t->deadline_ns, before_ns + TICK_NS);
+	KUNIT_EXPECT_TRUE(test, rearm_alone(tw, id, before_ns - TICK_NS));
+	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), deadline_tick(&tw->clock, before_ns - TICK_NS));
+	KUNIT_EXPECT_EQ(test, tw->events.rearmed, 2ULL);
+}
+
 static struct kunit_case rearm_cases[] = {
+	KUNIT_CASE(a_single_rearm_that_is_not_plain_begins_nothing),
 	KUNIT_CASE_PARAM(rearm_to_a_later_time_begins_a_new_schedule, start_gen_params),
 	KUNIT_CASE_PARAM(rearm_to_the_past_makes_an_event_at_once, start_gen_params),
 	KUNIT_CASE(rearm_of_any_other_id_says_enoent_and_changes_nothing),

@@ -556,7 +556,23 @@ static void words_of_a_large_burst_go(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
+static void the_words_of_single_elements_are_written(struct kunit *test)
+{
+	struct tw_ctx *tw = test->priv;
+	struct twheel_arm how = arm_of(0, 0);
+	struct twheel_timeout *t = arm_like(test, 0);
+
+	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(t)), TWHEEL_WAS_PENDING);
+	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
+	KUNIT_ASSERT_TRUE(test, twheel_arm_plain(tw, to_user(how)));
+	KUNIT_EXPECT_EQ(test, *word_at(&tw->words, timeout_index(t)), fresh_word(tw, how.id));
+	how.expires_ns += PERIOD_NS;
+	KUNIT_ASSERT_TRUE(test, twheel_rearm_plain(tw, to_user(how)));
+	KUNIT_EXPECT_EQ(test, *word_at(&tw->words, timeout_index(t)), fresh_word(tw, how.id));
+}
+
 static struct kunit_case refresh_cases[] = {
+	KUNIT_CASE(the_words_of_single_elements_are_written),
 	KUNIT_CASE(a_fatal_signal_ends_making_a_large_table),
 	KUNIT_CASE(words_go_with_their_places_and_come_again),
 	KUNIT_CASE(words_stay_with_the_only_page_of_places_that_has_any_there),
