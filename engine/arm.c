@@ -7,13 +7,16 @@
  * copied in, and the ids copied out, while no lock is held: faults are served as they come.  Then
  * the timeouts go into the wheel; if another thread has the lock, into the inbox (lock.c).
  *
+ * A single plain element is done under the lock as a whole, if that is free and nothing faults.  So
+ * are those of REARM and CANCEL.
+ *
  * G7 cost does not grow: no other timeout is touched.
  *
  * An ARM in a keyed wheel is in rearm.c.
  *
- * Locks: places.lock to take places; tw_ctx.lock, which is tried first, and waited for if the inbox
- * is in use, or with PREEMPT_RT; both to give places back; places.mutex to allocate memory, and
- * control.mutex to start a wheel without SETUP, each alone.
+ * Locks: places.lock to take places, under tw_ctx.lock for a single one; tw_ctx.lock, which is
+ * tried first, and waited for if the inbox is in use, or with PREEMPT_RT; both to give places back;
+ * places.mutex to allocate memory, and control.mutex to start a wheel without SETUP, each alone.
  */
 #include <linux/errno.h>
 
