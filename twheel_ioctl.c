@@ -257,8 +257,8 @@ static long reopen_ioctl(struct file *file, void __user *arg)
  *	was_deadline_ns
  * @by_key: elements may hold keys in place of ids
  * @serves: a step has faults served itself
- * @plain: does the single element of a vector without flags, if it is plain; NULL if that is no
- *	faster.  False if it is not, or anything is in its way: nothing is done, and @step does it
+ * @plain: does the single element of a vector without flags, if it is plain; there is none if
+ *	@serves.  False if it is not, or anything is in its way: nothing is done, and @step does it
  * @step: does up to TWHEEL_BATCH elements in user memory.  Returns how many are done.  If none is:
  *	-EFAULT if a fault of the first one is to be served, and another errno if neither it nor
  *	those after it can be done.
@@ -579,7 +579,7 @@ static __always_inline long vector_ioctl(struct tw_ctx *tw, void __user *arg,
 	bool fast = vector_copy_fast(&vector, arg, op);
 	int done = 0;
 
-	if (op->plain && likely(fast) && vector.nr == 1 && likely(!vector.flags) &&
+	if (!op->serves && likely(fast) && vector.nr == 1 && likely(!vector.flags) &&
 	    likely(op->plain(tw, u64_to_user_ptr(vector.entries))))
 		return 1;
 	if (unlikely(!fast || vector.flags)) {

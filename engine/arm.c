@@ -318,13 +318,18 @@ unlock:
 	return copied;
 }
 
-/* Do the single element of an ARM in the fast path.  False if that is not possible. */
-bool twheel_arm_plain(struct tw_ctx *tw, void __user *user)
+static noinline bool arm_copy_one_plain(struct tw_ctx *tw, void __user *user)
 {
 	struct twheel_arm arm __uninitialized;
 
+	return likely(access_copy_one(&arm, sizeof(arm), user)) && arm_one_plain(tw, &arm, user);
+}
+
+/* Do the single element of an ARM in the fast path.  False if that is not possible. */
+bool twheel_arm_plain(struct tw_ctx *tw, void __user *user)
+{
 	return likely(control_is_started(&tw->control) && !tw->keys.used) &&
-	       likely(access_copy_one(&arm, sizeof(arm), user)) && arm_one_plain(tw, &arm, user);
+	       arm_copy_one_plain(tw, user);
 }
 
 /* Arm timeouts in a wheel that has started and is not keyed. */

@@ -171,14 +171,18 @@ static __always_inline bool cancel_one_plain(struct tw_ctx *tw, u64 id,
 	return true;
 }
 
-/* Do the single element of a CANCEL by id in the fast path.  False if that is not possible. */
-bool twheel_cancel_plain(struct tw_ctx *tw, void __user *user)
+static noinline bool cancel_copy_one_plain(struct tw_ctx *tw, void __user *user)
 {
 	struct twheel_cancel cancel __uninitialized;
 
-	return likely(!tw->keys.used) &&
-	       likely(access_copy_one(&cancel, sizeof(cancel), user)) &&
+	return likely(access_copy_one(&cancel, sizeof(cancel), user)) &&
 	       likely(!cancel.reserved) && cancel_one_plain(tw, cancel.id, user);
+}
+
+/* Do the single element of a CANCEL by id in the fast path.  False if that is not possible. */
+bool twheel_cancel_plain(struct tw_ctx *tw, void __user *user)
+{
+	return likely(!tw->keys.used) && cancel_copy_one_plain(tw, user);
 }
 
 /*
