@@ -565,10 +565,10 @@ static void the_words_of_single_elements_are_written(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(t)), TWHEEL_WAS_PENDING);
 	KUNIT_ASSERT_EQ(test, twheel_map_words(tw), 0);
 	KUNIT_ASSERT_TRUE(test, twheel_arm_plain(tw, to_user(how)));
-	KUNIT_EXPECT_EQ(test, *word_at(&tw->words, timeout_index(t)), fresh_word(tw, how.id));
+	KUNIT_EXPECT_EQ(test, *word_of(tw, how.id), fresh_word(tw, how.id));
 	how.expires_ns += PERIOD_NS;
 	KUNIT_ASSERT_TRUE(test, twheel_rearm_plain(tw, to_user(how)));
-	KUNIT_EXPECT_EQ(test, *word_at(&tw->words, timeout_index(t)), fresh_word(tw, how.id));
+	KUNIT_EXPECT_EQ(test, *word_of(tw, how.id), fresh_word(tw, how.id));
 }
 
 static struct kunit_case refresh_cases[] = {
