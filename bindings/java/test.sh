@@ -82,7 +82,7 @@ shift $(($# < 2 ? $# : 2))
 case $what in
 needs) lacking ;;
 build) build ;;
-test) tests TwheelTimerTest NoDeviceTest RefusingTableTest SlotsTest ;;
+test) tests TwheelTimerTest NoDeviceTest RefusingTableTest SlotsTest NumbersTest ;;
 device) tests TwheelDeviceTimerTest ;;
 bench) exec java -cp "$(path)" TimerBench "$@" ;;
 *)
