@@ -64,6 +64,10 @@ build()
 	jar --create --file "$dir/tests.jar" -C "$dir/tests" .
 	compile src/bench/java "$dir/bench"
 	jar --create --file "$dir/bench.jar" -C "$dir/bench" .
+	# The first program of the page is to compile.
+	# shellcheck disable=SC2016 # the text is for sed
+	sed -n '/^```java$/,/^```$/{/^```/d;p}' "$here/README.md" >"$dir/First.java"
+	javac --release $release -cp "$(path)" -d "$dir/first" "$dir/First.java"
 }
 
 # tests CLASS...: what tasks of tests throw is logged, and shown if a test fails.
