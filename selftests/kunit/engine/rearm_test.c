@@ -279,7 +279,8 @@ static void a_single_rearm_that_is_not_plain_begins_nothing(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rearm_alone(tw, id, before_ns + TICK_NS));
 	KUNIT_EXPECT_EQ(test, t->deadline_ns, before_ns + TICK_NS);
 	KUNIT_EXPECT_TRUE(test, rearm_alone(tw, id, before_ns - TICK_NS));
-	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), deadline_tick(&tw->clock, before_ns - TICK_NS));
+	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t),
+			deadline_tick(&tw->clock, before_ns - TICK_NS));
 	KUNIT_EXPECT_EQ(test, tw->events.rearmed, 2ULL);
 }
 
