@@ -68,7 +68,7 @@ sub lex
 # The manifest
 
 my (%file_patch, %gone, %gone_file, %calls, %exprs, %members, %drops, %params, %reserved, %pure);
-my (%void, %keep, @words, @say, %used, %lines, %texts, %skip_words);
+my (%void, %keep, %gone_test, @words, @say, %used, %lines, %texts, %skip_words);
 
 sub canon
 {
@@ -95,6 +95,11 @@ for (split /\n/, slurp($manifest) =~ s/\\\n\s*/ /gr) {
 		}
 	} elsif ($what eq 'no') {
 		$gone{$_} = 1 for split ' ', $rest;
+	} elsif ($what eq 'no-test') {
+		for (split ' ', $rest) {
+			$gone_test{$_} = 1;
+			$used{"no-test $_"} = 0;
+		}
 	} elsif ($what eq 'keep') {
 		$keep{$_} = 1 for split ' ', $rest;
 	} elsif ($what eq 'pure') {
@@ -1248,6 +1253,12 @@ for my $file (keys %file_patch, keys %gone_file) {
 for my $file (sort { ($a =~ /^(?:selftests|lib)/) <=> ($b =~ /^(?:selftests|lib)/) || $a cmp $b } keys %text) {
 	$items{$file} = $file =~ /\.[ch]$/ ? items_of($file, $text{$file}) :
 			[{ kind => 'free', text => $text{$file}, file => $file }];
+	@{$items{$file}} = grep {
+		my ($test) = join(' ', map { $_->[1] } @{$_->{tokens} // []}) =~ /^TEST_F\w* \( \w+ , (\w+)/;
+
+		$used{"no-test $test"}++ if $gone_test{$test // ''};
+		!$gone_test{$test // ''};
+	} @{$items{$file}};
 	for my $item (@{$items{$file}}) {
 		next if $item->{kind} eq 'free';
 		$orig{$_} |= kind_of_file($file) for names_of($item), @{$item->{more} // []};
