@@ -181,7 +181,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..27"
+echo "1..28"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -192,6 +192,7 @@ holds "requests runs" "$work/gcc/requests"
 holds "conns runs" conns_runs
 holds "table runs" table_runs
 holds "numbers runs, and each number is back" "$work/gcc/numbers"
+holds "the timers of kqueue on a table are what kqueue.h says" "$work/gcc/kqueue-check"
 for origin in posix libevent netty; do
 	holds "coming-from $origin runs" "$work/gcc/coming-from" $origin
 done

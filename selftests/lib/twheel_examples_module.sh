@@ -73,12 +73,13 @@ keeper_ends()
 }
 
 echo "TAP version 13"
-echo 1..34
+echo 1..35
 where="without the module"
 runs hello
 runs requests
 runs table
 runs numbers
+runs kqueue-check
 for origin in posix libevent netty; do
 	runs coming-from "$origin"
 done
