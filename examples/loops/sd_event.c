@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: 0BSD
-/*
- * The wheel in a loop of sd-event, by descriptor: a time source of sd-event has a timerfd as
- * well, which is set whenever the time changes.
- */
-#include <sys/epoll.h>
-#include <systemd/sd-event.h>
+/* The wheel in a loop of sd-event, by the files that a program can copy. */
+#include <err.h>
+#include <string.h>
 
 #include "loops.h"
-
-static const bool *is_done;
-
-static int before_sleep(sd_event_source *source, void *w)
-{
-	twheel_flush(w);
-	return 0;
-}
-
-static int readable(sd_event_source *source, int fd, uint32_t events, void *w)
-{
-	twheel_dispatch(w, 0);
-	return *is_done ? sd_event_exit(sd_event_source_get_event(source), 0) : 0;
-}
+#include "twheel-sd-event.h"
 
 void loop_sd_event(struct twheel *w, const bool *done)
 {
-	sd_event *loop;
+	sd_event *loop = NULL;
 	sd_event_source *source;
+	int ret = sd_event_new(&loop);
 
-	is_done = done;
-	sd_event_new(&loop);
-	sd_event_add_io(loop, &source, twheel_fd(w), EPOLLIN, readable, w);
-	sd_event_source_set_prepare(source, before_sleep);
-	sd_event_loop(loop);
-	sd_event_source_unref(source);
+	if (ret >= 0)
+		ret = twheel_sd_event_add(loop, &source, w);
+	while (ret >= 0 && !*done)
+		ret = sd_event_run(loop, UINT64_MAX);
+	if (ret < 0)
+		errx(1, "sd-event: %s", strerror(-ret));
+	sd_event_source_disable_unref(source);
 	sd_event_unref(loop);
 }

@@ -88,6 +88,20 @@ conns_runs()
 	diff <("$work/gcc/conns" | sort) <(printf 'connection %d is idle\n' 1 2 3)
 }
 
+# Those of the loops need the headers of these.
+copied_headers_are_cxx()
+{
+	local loops=$cache/loops/usr header headers=("$top/examples/kqueue.h")
+
+	[ ! -d "$loops" ] || headers+=("$top"/examples/loops/twheel-*.h)
+	for header in "${headers[@]}"; do
+		g++ -std=c++11 -Wall -Wextra -Werror -fsyntax-only -I"$top/lib" \
+			-isystem "$loops/include" -isystem "$loops/include/glib-2.0" \
+			-isystem "$loops/lib/x86_64-linux-gnu/glib-2.0/include" \
+			-include "$header" -x c++ /dev/null || return
+	done
+}
+
 # On a machine that is so busy that what is stopped has long expired.
 late_stops_are_right()
 {
@@ -181,7 +195,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..28"
+echo "1..29"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -211,6 +225,7 @@ else
 	verdict ok "table.py runs # SKIP there is no python3"
 	verdict ok "table.py runs beside signals # SKIP there is no python3"
 fi
+holds "the headers of what is to be copied are taken by C++" copied_headers_are_cxx
 holds "idle-server runs in one process" server_runs
 holds "idle-splice closes each connection when it is idle, and none early" "$work/gcc/idle-splice"
 for loop in $loops; do

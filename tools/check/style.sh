@@ -19,6 +19,8 @@ kernel_shaped_tree()
 	cat >"$tree/types" <<-'EOT'
 	FIXTURE_(?:DATA|VARIANT)\(\w+\)
 	_Atomic\s+(?:unsigned\s+)?\w+
+	GSource
+	sd_event(?:_source)?
 	EOT
 }
 
