@@ -324,6 +324,8 @@ pub struct twheel_info {
     pub last_late_ns: u64,
     pub last_late_at_ns: u64,
     pub late_ticks: [u64; TWHEEL_LATE_TICKS],
+    pub unread_ticks: [u64; TWHEEL_LATE_TICKS],
+    pub longest_unread_at_ns: u64,
     pub alarm_ns: u64,
     pub name: [c_char; TWHEEL_NAME_SIZE],
 }

@@ -87,7 +87,7 @@ fn structs_are_laid_out_as_in_c() {
         max_pending max_pending_limit max_vector event_size slack_ns features refresh_size
         refresh_shift reserved now_ns next_expiry_ns armed pending unread live expirations
         delivered completed cancelled revoked drained rearmed changes late last_late_ns
-        last_late_at_ns late_ticks alarm_ns name);
+        last_late_at_ns late_ticks unread_ticks longest_unread_at_ns alarm_ns name);
     layout!(lines, program, twheel_vector, size entry_size nr flags entries nr_done reserved);
     layout!(lines, program, twheel_arm, expires_ns interval_ns user_data flags repeats id result
         slack_ticks was_deadline_ns);
