@@ -73,7 +73,7 @@ keeper_ends()
 }
 
 echo "TAP version 13"
-echo 1..35
+echo 1..36
 where="without the module"
 runs hello
 runs requests
@@ -113,6 +113,8 @@ runs raw-refresh
 runs raw-online
 runs twheel.sh
 runs saves_jobs
+# Of 20 workers, 5 are stopped and 5 are killed: each is found as what it is, and no other.
+runs supervisor
 # The daemon is killed a hundred times: each timeout has one outcome.
 runs outlive /tmp/journal 100
 runs keeper_ends

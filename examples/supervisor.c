@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: 0BSD
+/*
+ * A supervisor that finds workers which hang and workers which are dead.
+ *
+ *	supervisor [WORKERS [HANG KILL]]
+ *
+ * Each worker is a process with a deadline, a timeout on /dev/twheel.  With a heartbeat it moves
+ * its deadline on by a store into the refresh table: no system call, and the supervisor sleeps.
+ * If a worker lets its deadline pass, it hangs, and the supervisor reads an event.  If it dies,
+ * its pidfd says so.  One epoll loop waits for both.
+ *
+ * Then it checks itself: of the workers, HANG are stopped (SIGSTOP) and KILL are killed, each at
+ * another time.  Each of these has to be found once and as what it is, and no other one.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <twheel/device.h>
+#include <unistd.h>
+
+#define MS		1000000ULL
+#define TIMEOUT_NS	(2000 * MS)	/* a worker without a heartbeat for so long hangs */
+#define BEAT_US		200000		/* from one heartbeat to the next */
+#define FAULTS_NS	(2000 * MS)	/* the time in which all are stopped and killed */
+#define GIVE_UP_NS	(60000 * MS)
+#define EVENTS		64
+#define WHEEL		UINT32_MAX	/* in epoll, beside the numbers of workers */
+
+enum state { WELL, HUNG, DEAD };
+enum fault { NO_FAULT, STOPPED, KILLED };
+
+/* What a worker says to the check, in shared memory; the supervisor needs none of it. */
+struct diary {
+	uint64_t moved_to_ns;		/* by a store that cannot have come too late */
+	uint64_t beats;
+};
+
+struct worker {
+	enum state state;
+	pid_t pid;
+	int pidfd;
+	uint64_t id;			/* of its timeout; 0 when that has ended */
+	/* For the check: */
+	enum fault fault;
+	uint64_t fault_ns;		/* when it was stopped or killed; 0 before that */
+};
+
+static struct twheel_device *device;
+static twheel_word_t *table;		/* the refresh table */
+static uint32_t shift;			/* for its deadlines */
+static int epoll;
+static struct worker *workers;
+static struct diary *diaries;
+static uint32_t nr;
+static uint64_t faults_begin_ns, fault_gap_ns, hung_late_ns, dead_late_ns;
+static uint32_t next_fault, faults_left, slow, wrong;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	/* The clock of a wheel that is not told another one; the vDSO reads it. */
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
+}
+
+static int check(int ret, const char *what)
+{
+	if (ret < 0)
+		errx(1, "%s: %s", what, strerror(-ret));
+	return ret;
+}
+
+/* ---- a worker ------------------------------------------------------------ */
+
+/* A heartbeat: no system call. */
+static void beat(uint64_t id, uint64_t deadline_ns)
+{
+	twheel_refresh(table, id, twheel_refresh_deadline(deadline_ns, shift));
+}
+
+static void work(uint64_t id, uint64_t deadline_ns, struct diary *diary)
+{
+	for (;;) {
+		uint64_t before_ns = deadline_ns;
+
+		usleep(BEAT_US);
+		deadline_ns = now_ns() + TIMEOUT_NS;
+		beat(id, deadline_ns);
+		diary->beats++;
+		if (now_ns() < before_ns)
+			__atomic_store_n(&diary->moved_to_ns, deadline_ns, __ATOMIC_RELEASE);
+	}
+}
+
+/* ---- the supervisor ------------------------------------------------------ */
+
+/* A worker was found; a supervisor would start another one in its place here. */
+static void found(uint32_t number, enum state state, uint64_t since_ns)
+{
+	struct worker *w = &workers[number];
+	uint64_t late_ns = now_ns() - since_ns;
+	uint64_t *most_ns = state == HUNG ? &hung_late_ns : &dead_late_ns;
+
+	if (!w->fault_ns) {
+		/* It was rightly found if it has not moved its deadline in time. */
+		if (state == HUNG)
+			slow++;
+		else
+			wrong++;
+		return;
+	}
+	if (late_ns > *most_ns)
+		*most_ns = late_ns;
+	wrong += state != (w->fault == KILLED ? DEAD : HUNG);
+	faults_left--;
+}
+
+static void watch(int fd, uint32_t who)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+		err(1, "epoll");
+}
+
+/* The deadline comes first, so that a worker which hangs at once is found as well. */
+static void worker_start(uint32_t number)
+{
+	struct twheel_arm arm = {
+		.user_data = number,
+		.expires_ns = now_ns() + TIMEOUT_NS,
+		.flags = TWHEEL_ARM_ABSOLUTE,
+	};
+	struct worker *w = &workers[number];
+
+	check(twheel_device_arm(device, &arm), "arm");
+	w->id = arm.id;
+	w->pid = fork();
+	if (!w->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work(arm.id, arm.expires_ns, &diaries[number]);
+	}
+	if (w->pid < 0)
+		err(1, "fork");
+	w->pidfd = syscall(SYS_pidfd_open, w->pid, 0);
+	if (w->pidfd < 0)
+		err(1, "pidfd");
+	watch(w->pidfd, number);
+}
+
+static bool is_dead(const struct worker *w)
+{
+	struct pollfd pidfd = { .fd = w->pidfd, .events = POLLIN };
+
+	return poll(&pidfd, 1, 0) == 1;
+}
+
+/*
+ * A deadline has passed.  A dead worker has no heartbeat either: its pidfd says so in this turn
+ * of the loop or in the next one.
+ */
+static void expired(const struct twheel_event *event)
+{
+	struct worker *w = &workers[event->user_data];
+
+	if (w->state != WELL || event->id != w->id)
+		errx(1, "an event of nobody");
+	w->id = 0;
+	if (is_dead(w))
+		return;
+	w->state = HUNG;
+	/* Beyond what the diary says: the worker was late. */
+	if (event->deadline_ns <
+	    __atomic_load_n(&diaries[event->user_data].moved_to_ns, __ATOMIC_ACQUIRE))
+		wrong++;
+	found(event->user_data, HUNG, event->deadline_ns);
+	kill(w->pid, SIGKILL);
+}
+
+static void read_events(void)
+{
+	struct twheel_event events[EVENTS];
+	int ret = twheel_device_read(device, events, EVENTS);
+
+	if (ret == -EAGAIN || ret == -EINTR)
+		return;
+	check(ret, "read");
+	for (int i = 0; i < ret; i++)
+		expired(&events[i]);
+}
+
+/* A worker is dead, maybe because it hung and was killed for that. */
+static void died(uint32_t number)
+{
+	struct worker *w = &workers[number];
+
+	/* The other workers have copies of the descriptor: close() leaves it in epoll. */
+	epoll_ctl(epoll, EPOLL_CTL_DEL, w->pidfd, NULL);
+	close(w->pidfd);
+	waitpid(w->pid, NULL, 0);
+	/* If its event is unread, it never comes now: there is one verdict for a worker. */
+	if (w->id)
+		check(twheel_device_cancel(device, w->id), "cancel");
+	w->id = 0;
+	if (w->state == DEAD)
+		errx(1, "worker %u died twice", number);
+	if (w->state == HUNG)
+		return;
+	w->state = DEAD;
+	found(number, DEAD, w->fault_ns);
+}
+
+static void turn(int wait_ms)
+{
+	struct epoll_event ready[EVENTS];
+	int n = epoll_wait(epoll, ready, EVENTS, wait_ms);
+
+	if (n < 0 && errno != EINTR)
+		err(1, "epoll");
+	for (int i = 0; i < n; i++) {
+		if (ready[i].data.u32 == WHEEL)
+			read_events();
+		else
+			died(ready[i].data.u32);
+	}
+}
+
+/* ---- the check ----------------------------------------------------------- */
+
+/* Who is stopped, who is killed, and who goes on is drawn by lot. */
+static void faults_draw(uint32_t hang, uint32_t killed)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		workers[i].fault = i < hang ? STOPPED : i < hang + killed ? KILLED : NO_FAULT;
+	for (uint32_t i = nr - 1; i; i--) {
+		uint32_t other = random() % (i + 1);
+		enum fault fault = workers[i].fault;
+
+		workers[i].fault = workers[other].fault;
+		workers[other].fault = fault;
+	}
+	faults_left = hang + killed;
+	fault_gap_ns = FAULTS_NS / nr;
+}
+
+static void faults_happen(uint64_t now)
+{
+	while (next_fault < nr && now >= faults_begin_ns + next_fault * fault_gap_ns) {
+		struct worker *w = &workers[next_fault++];
+
+		if (w->fault == NO_FAULT)
+			continue;
+		/* The machine was so busy that it was found to be slow. */
+		if (w->state != WELL) {
+			faults_left--;
+			continue;
+		}
+		w->fault_ns = now;
+		kill(w->pid, w->fault == KILLED ? SIGKILL : SIGSTOP);
+	}
+}
+
+/* Those that are left go on until here. */
+static uint32_t end_the_others(void)
+{
+	uint32_t well = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		struct worker *w = &workers[i];
+
+		if (w->state != WELL || !w->id)
+			continue;
+		check(twheel_device_cancel(device, w->id), "cancel");
+		kill(w->pid, SIGKILL);
+		well++;
+	}
+	while (wait(NULL) > 0)
+		;
+	return well;
+}
+
+static int report(uint32_t well)
+{
+	uint32_t hung = 0, dead = 0;
+	struct twheel_info info;
+	uint64_t beats = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		hung += workers[i].state == HUNG;
+		dead += workers[i].state == DEAD;
+		beats += diaries[i].beats;
+	}
+	check(twheel_device_info(device, &info, 0), "info");
+	printf("%u workers: %u were well, %u hung, %u died; %u wrong, %u missed\n", nr, well, hung,
+	       dead, wrong, faults_left);
+	printf("found at most %.1f ms after the deadline, and %.1f ms after the kill\n",
+	       hung_late_ns / (double)MS, dead_late_ns / (double)MS);
+	printf("%llu heartbeats without a system call\n", (unsigned long long)beats);
+	if (slow)
+		printf("%u were slow: their heartbeats came too late\n", slow);
+	if (info.armed != nr || info.live || info.completed + info.cancelled + info.revoked != nr)
+		errx(1, "the module has other accounts");
+	return wrong || faults_left || well + hung + dead != nr;
+}
+
+static void begin(void)
+{
+	struct rlimit files;
+
+	/* A pidfd for each worker. */
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	check(twheel_device_open(&device, NULL, O_NONBLOCK, NULL), "/dev/twheel");
+	check(twheel_device_map(device, &table, &shift), "map");
+	workers = calloc(nr, sizeof(*workers));
+	diaries = mmap(NULL, nr * sizeof(*diaries), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!workers || diaries == MAP_FAILED || epoll < 0)
+		err(1, "memory");
+	watch(twheel_device_fd(device), WHEEL);
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t hang, killed;
+
+	nr = argc > 1 ? strtoul(argv[1], NULL, 0) : 20;
+	hang = argc > 3 ? strtoul(argv[2], NULL, 0) : nr / 4;
+	killed = argc > 3 ? strtoul(argv[3], NULL, 0) : nr / 4;
+	if (nr < 1 || nr > 10000 || hang > nr || killed > nr - hang || argc == 3)
+		errx(2, "supervisor [WORKERS [HANG KILL]], of 1 to 10000 workers");
+	begin();
+	faults_draw(hang, killed);
+	for (uint32_t i = 0; i < nr; i++)
+		worker_start(i);
+	faults_begin_ns = now_ns();
+	while ((faults_left || next_fault < nr) &&
+	       now_ns() < faults_begin_ns + GIVE_UP_NS) {
+		faults_happen(now_ns());
+		turn(next_fault < nr ? 1 : 1000);
+	}
+	return report(end_the_others());
+}
