@@ -2,12 +2,16 @@
 /*
  * A supervisor that finds workers which hang and workers which are dead.
  *
- *	supervisor [WORKERS [HANG KILL]]
+ *	supervisor [--words] [WORKERS [HANG KILL]]
  *
- * Each worker is a process with a deadline, a timeout on /dev/twheel.  With a heartbeat it moves
- * its deadline on by a store into the refresh table: no system call, and the supervisor sleeps.
- * If a worker lets its deadline pass, it hangs, and the supervisor reads an event.  If it dies,
- * its pidfd says so.  One epoll loop waits for both.
+ * Each worker is a process with a deadline, and moves it on with a heartbeat, which is a store into
+ * shared memory and no system call.  If a worker lets its deadline pass, it hangs.  If it dies, its
+ * pidfd says so.  One epoll loop waits for both.
+ *
+ * The deadline is a timeout on /dev/twheel, and the heartbeat a store into the refresh table: the
+ * supervisor sleeps until a deadline has passed, and any worker may have the wheel.  With --words
+ * it needs no module: each worker has a word in a memfd of its own, and nothing else, so it need
+ * not be trusted.  The supervisor has a timer for each, which looks there when it expires.
  *
  * Then it checks itself: of the workers, HANG are stopped (SIGSTOP) and KILL are killed, each at
  * another time.  Each of these has to be found once and as what it is, and no other one.
@@ -30,6 +34,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <twheel.h>
 #include <twheel/device.h>
 #include <unistd.h>
 
@@ -54,15 +59,26 @@ struct worker {
 	enum state state;
 	pid_t pid;
 	int pidfd;
-	uint64_t id;			/* of its timeout; 0 when that has ended */
+	bool has_deadline;		/* until that has passed, or is cancelled */
+	uint64_t id;			/* on the device: of its timeout */
+	struct twheel_timer timer;	/* with --words: this, and the deadline to look at */
+	uint64_t *word;
 	/* For the check: */
 	enum fault fault;
 	uint64_t fault_ns;		/* when it was stopped or killed; 0 before that */
 };
 
-static struct twheel_device *device;
-static twheel_word_t *table;		/* the refresh table */
-static uint32_t shift;			/* for its deadlines */
+/* The deadlines of workers, by their numbers. */
+struct deadlines {
+	int (*open)(void);		/* the descriptor that says when one has passed */
+	void (*arm)(uint32_t number, uint64_t deadline_ns);
+	void (*beat)(uint32_t number, uint64_t deadline_ns);
+	void (*cancel)(uint32_t number);
+	void (*read)(void);		/* those that have passed */
+	bool (*agree)(void);		/* in the end, with our accounts */
+};
+
+static const struct deadlines *deadlines;
 static int epoll;
 static struct worker *workers;
 static struct diary *diaries;
@@ -86,29 +102,7 @@ static int check(int ret, const char *what)
 	return ret;
 }
 
-/* ---- a worker ------------------------------------------------------------ */
-
-/* A heartbeat: no system call. */
-static void beat(uint64_t id, uint64_t deadline_ns)
-{
-	twheel_refresh(table, id, twheel_refresh_deadline(deadline_ns, shift));
-}
-
-static void work(uint64_t id, uint64_t deadline_ns, struct diary *diary)
-{
-	for (;;) {
-		uint64_t before_ns = deadline_ns;
-
-		usleep(BEAT_US);
-		deadline_ns = now_ns() + TIMEOUT_NS;
-		beat(id, deadline_ns);
-		diary->beats++;
-		if (now_ns() < before_ns)
-			__atomic_store_n(&diary->moved_to_ns, deadline_ns, __ATOMIC_RELEASE);
-	}
-}
-
-/* ---- the supervisor ------------------------------------------------------ */
+/* ---- the verdict --------------------------------------------------------- */
 
 /* A worker was found; a supervisor would start another one in its place here. */
 static void found(uint32_t number, enum state state, uint64_t since_ns)
@@ -131,39 +125,6 @@ static void found(uint32_t number, enum state state, uint64_t since_ns)
 	faults_left--;
 }
 
-static void watch(int fd, uint32_t who)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
-
-	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
-		err(1, "epoll");
-}
-
-/* The deadline comes first, so that a worker which hangs at once is found as well. */
-static void worker_start(uint32_t number)
-{
-	struct twheel_arm arm = {
-		.user_data = number,
-		.expires_ns = now_ns() + TIMEOUT_NS,
-		.flags = TWHEEL_ARM_ABSOLUTE,
-	};
-	struct worker *w = &workers[number];
-
-	check(twheel_device_arm(device, &arm), "arm");
-	w->id = arm.id;
-	w->pid = fork();
-	if (!w->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		work(arm.id, arm.expires_ns, &diaries[number]);
-	}
-	if (w->pid < 0)
-		err(1, "fork");
-	w->pidfd = syscall(SYS_pidfd_open, w->pid, 0);
-	if (w->pidfd < 0)
-		err(1, "pidfd");
-	watch(w->pidfd, number);
-}
-
 static bool is_dead(const struct worker *w)
 {
 	struct pollfd pidfd = { .fd = w->pidfd, .events = POLLIN };
@@ -175,25 +136,62 @@ static bool is_dead(const struct worker *w)
  * A deadline has passed.  A dead worker has no heartbeat either: its pidfd says so in this turn
  * of the loop or in the next one.
  */
-static void expired(const struct twheel_event *event)
+static void expired(uint32_t number, uint64_t deadline_ns)
 {
-	struct worker *w = &workers[event->user_data];
+	struct worker *w = &workers[number];
 
-	if (w->state != WELL || event->id != w->id)
-		errx(1, "an event of nobody");
-	w->id = 0;
+	if (w->state != WELL || !w->has_deadline)
+		errx(1, "a deadline of nobody");
+	w->has_deadline = false;
 	if (is_dead(w))
 		return;
 	w->state = HUNG;
-	/* Beyond what the diary says: the worker was late. */
-	if (event->deadline_ns <
-	    __atomic_load_n(&diaries[event->user_data].moved_to_ns, __ATOMIC_ACQUIRE))
+	/* A deadline that has not passed, or that was moved in time, is the supervisor's error. */
+	if (now_ns() < deadline_ns ||
+	    deadline_ns < __atomic_load_n(&diaries[number].moved_to_ns, __ATOMIC_ACQUIRE))
 		wrong++;
-	found(event->user_data, HUNG, event->deadline_ns);
+	found(number, HUNG, deadline_ns);
 	kill(w->pid, SIGKILL);
 }
 
-static void read_events(void)
+/* ---- deadlines on the device --------------------------------------------- */
+
+static struct twheel_device *device;
+static twheel_word_t *table;		/* the refresh table */
+static uint32_t shift;			/* for its deadlines */
+
+static int device_open(void)
+{
+	check(twheel_device_open(&device, NULL, O_NONBLOCK, NULL), "/dev/twheel");
+	check(twheel_device_map(device, &table, &shift), "map");
+	return twheel_device_fd(device);
+}
+
+static void device_arm(uint32_t number, uint64_t deadline_ns)
+{
+	struct twheel_arm arm = {
+		.user_data = number,
+		.expires_ns = deadline_ns,
+		.flags = TWHEEL_ARM_ABSOLUTE,
+	};
+
+	check(twheel_device_arm(device, &arm), "arm");
+	workers[number].id = arm.id;
+}
+
+/* The worker has the table, as it was forked; its own id is all that it needs. */
+static void device_beat(uint32_t number, uint64_t deadline_ns)
+{
+	twheel_refresh(table, workers[number].id, twheel_refresh_deadline(deadline_ns, shift));
+}
+
+/* If its event is unread, it never comes now: there is one verdict for a worker. */
+static void device_cancel(uint32_t number)
+{
+	check(twheel_device_cancel(device, workers[number].id), "cancel");
+}
+
+static void device_read(void)
 {
 	struct twheel_event events[EVENTS];
 	int ret = twheel_device_read(device, events, EVENTS);
@@ -202,7 +200,151 @@ static void read_events(void)
 		return;
 	check(ret, "read");
 	for (int i = 0; i < ret; i++)
-		expired(&events[i]);
+		expired(events[i].user_data, events[i].deadline_ns);
+}
+
+static bool device_agrees(void)
+{
+	struct twheel_info info;
+
+	check(twheel_device_info(device, &info, 0), "info");
+	return info.armed == nr && !info.live &&
+	       info.completed + info.cancelled + info.revoked == nr;
+}
+
+static const struct deadlines on_device = {
+	device_open, device_arm, device_beat, device_cancel, device_read, device_agrees,
+};
+
+/* ---- deadlines in words -------------------------------------------------- */
+
+static struct twheel *wheel;
+
+static int words_open(void)
+{
+	check(twheel_open(&wheel, NULL), "wheel");
+	return check(twheel_fd(wheel), "wheel");
+}
+
+/*
+ * A timer expires by the deadline that was there when it was last looked at.  A worker may have
+ * stored anything, but has no more than the timeout from now.
+ */
+static void word_look(struct twheel *w, struct twheel_timer *timer)
+{
+	struct worker *worker = twheel_container_of(timer, struct worker, timer);
+	/* In this order, so that no heartbeat is overlooked that comes before its deadline. */
+	uint64_t now = now_ns();
+	uint64_t deadline_ns = __atomic_load_n(worker->word, __ATOMIC_RELAXED);
+
+	if (deadline_ns > now + TIMEOUT_NS)
+		deadline_ns = now + TIMEOUT_NS;
+	if (deadline_ns > now)
+		twheel_start_at(w, timer, deadline_ns);
+	else
+		expired(worker - workers, deadline_ns);
+}
+
+/* What is sealed cannot be cut off by the worker, with the word in it. */
+static uint64_t *word_new(void)
+{
+	int memfd = memfd_create("deadline", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	uint64_t *word;
+
+	if (memfd < 0 || ftruncate(memfd, sizeof(*word)) ||
+	    fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL))
+		err(1, "memfd");
+	word = mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (word == MAP_FAILED)
+		err(1, "memory");
+	close(memfd);		/* a worker that is not forked here would be sent it */
+	return word;
+}
+
+static void words_arm(uint32_t number, uint64_t deadline_ns)
+{
+	struct worker *w = &workers[number];
+
+	w->word = word_new();
+	*w->word = deadline_ns;
+	twheel_timer_init(&w->timer, word_look);
+	twheel_start_at(wheel, &w->timer, deadline_ns);
+	check(twheel_flush(wheel), "flush");
+}
+
+static void words_beat(uint32_t number, uint64_t deadline_ns)
+{
+	__atomic_store_n(workers[number].word, deadline_ns, __ATOMIC_RELAXED);
+}
+
+static void words_cancel(uint32_t number)
+{
+	twheel_stop(wheel, &workers[number].timer);
+}
+
+static void words_read(void)
+{
+	check(twheel_dispatch(wheel, 0), "dispatch");
+	check(twheel_flush(wheel), "flush");
+}
+
+static bool words_agree(void)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		if (twheel_timer_pending(&workers[i].timer))
+			return false;
+	return true;
+}
+
+static const struct deadlines in_words = {
+	words_open, words_arm, words_beat, words_cancel, words_read, words_agree,
+};
+
+/* ---- the supervisor ------------------------------------------------------ */
+
+static void work(uint32_t number, uint64_t deadline_ns)
+{
+	struct diary *diary = &diaries[number];
+
+	for (;;) {
+		uint64_t before_ns = deadline_ns;
+
+		usleep(BEAT_US);
+		deadline_ns = now_ns() + TIMEOUT_NS;
+		deadlines->beat(number, deadline_ns);
+		diary->beats++;
+		if (now_ns() < before_ns)
+			__atomic_store_n(&diary->moved_to_ns, deadline_ns, __ATOMIC_RELEASE);
+	}
+}
+
+static void watch(int fd, uint32_t who)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+		err(1, "epoll");
+}
+
+/* The deadline comes first, so that a worker which hangs at once is found as well. */
+static void worker_start(uint32_t number)
+{
+	uint64_t deadline_ns = now_ns() + TIMEOUT_NS;
+	struct worker *w = &workers[number];
+
+	deadlines->arm(number, deadline_ns);
+	w->has_deadline = true;
+	w->pid = fork();
+	if (!w->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work(number, deadline_ns);
+	}
+	if (w->pid < 0)
+		err(1, "fork");
+	w->pidfd = syscall(SYS_pidfd_open, w->pid, 0);
+	if (w->pidfd < 0)
+		err(1, "pidfd");
+	watch(w->pidfd, number);
 }
 
 /* A worker is dead, maybe because it hung and was killed for that. */
@@ -214,10 +356,9 @@ static void died(uint32_t number)
 	epoll_ctl(epoll, EPOLL_CTL_DEL, w->pidfd, NULL);
 	close(w->pidfd);
 	waitpid(w->pid, NULL, 0);
-	/* If its event is unread, it never comes now: there is one verdict for a worker. */
-	if (w->id)
-		check(twheel_device_cancel(device, w->id), "cancel");
-	w->id = 0;
+	if (w->has_deadline)
+		deadlines->cancel(number);
+	w->has_deadline = false;
 	if (w->state == DEAD)
 		errx(1, "worker %u died twice", number);
 	if (w->state == HUNG)
@@ -235,7 +376,7 @@ static void turn(int wait_ms)
 		err(1, "epoll");
 	for (int i = 0; i < n; i++) {
 		if (ready[i].data.u32 == WHEEL)
-			read_events();
+			deadlines->read();
 		else
 			died(ready[i].data.u32);
 	}
@@ -284,9 +425,9 @@ static uint32_t end_the_others(void)
 	for (uint32_t i = 0; i < nr; i++) {
 		struct worker *w = &workers[i];
 
-		if (w->state != WELL || !w->id)
+		if (w->state != WELL || !w->has_deadline)
 			continue;
-		check(twheel_device_cancel(device, w->id), "cancel");
+		deadlines->cancel(i);
 		kill(w->pid, SIGKILL);
 		well++;
 	}
@@ -298,7 +439,6 @@ static uint32_t end_the_others(void)
 static int report(uint32_t well)
 {
 	uint32_t hung = 0, dead = 0;
-	struct twheel_info info;
 	uint64_t beats = 0;
 
 	for (uint32_t i = 0; i < nr; i++) {
@@ -306,7 +446,6 @@ static int report(uint32_t well)
 		dead += workers[i].state == DEAD;
 		beats += diaries[i].beats;
 	}
-	check(twheel_device_info(device, &info, 0), "info");
 	printf("%u workers: %u were well, %u hung, %u died; %u wrong, %u missed\n", nr, well, hung,
 	       dead, wrong, faults_left);
 	printf("found at most %.1f ms after the deadline, and %.1f ms after the kill\n",
@@ -314,8 +453,8 @@ static int report(uint32_t well)
 	printf("%llu heartbeats without a system call\n", (unsigned long long)beats);
 	if (slow)
 		printf("%u were slow: their heartbeats came too late\n", slow);
-	if (info.armed != nr || info.live || info.completed + info.cancelled + info.revoked != nr)
-		errx(1, "the module has other accounts");
+	if (!deadlines->agree())
+		errx(1, "the wheel has other accounts");
 	return wrong || faults_left || well + hung + dead != nr;
 }
 
@@ -327,26 +466,28 @@ static void begin(void)
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	check(twheel_device_open(&device, NULL, O_NONBLOCK, NULL), "/dev/twheel");
-	check(twheel_device_map(device, &table, &shift), "map");
 	workers = calloc(nr, sizeof(*workers));
 	diaries = mmap(NULL, nr * sizeof(*diaries), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (!workers || diaries == MAP_FAILED || epoll < 0)
 		err(1, "memory");
-	watch(twheel_device_fd(device), WHEEL);
+	watch(deadlines->open(), WHEEL);
 }
 
 int main(int argc, char **argv)
 {
+	const bool words = argc > 1 && !strcmp(argv[1], "--words");
 	uint32_t hang, killed;
 
+	deadlines = words ? &in_words : &on_device;
+	argc -= words;
+	argv += words;
 	nr = argc > 1 ? strtoul(argv[1], NULL, 0) : 20;
 	hang = argc > 3 ? strtoul(argv[2], NULL, 0) : nr / 4;
 	killed = argc > 3 ? strtoul(argv[3], NULL, 0) : nr / 4;
 	if (nr < 1 || nr > 10000 || hang > nr || killed > nr - hang || argc == 3)
-		errx(2, "supervisor [WORKERS [HANG KILL]], of 1 to 10000 workers");
+		errx(2, "supervisor [--words] [WORKERS [HANG KILL]], of 1 to 10000 workers");
 	begin();
 	faults_draw(hang, killed);
 	for (uint32_t i = 0; i < nr; i++)

@@ -195,7 +195,7 @@ loop_runs()
 mkdir -p "$build"
 rm -rf "$work"
 echo "TAP version 13"
-echo "1..29"
+echo "1..30"
 holds "the examples compile with gcc" compile gcc g++
 holds "the examples compile with clang" compile clang clang++
 holds "a record of the example in shell is one write, whatever its bytes are" \
@@ -207,6 +207,7 @@ holds "conns runs" conns_runs
 holds "table runs" table_runs
 holds "numbers runs, and each number is back" "$work/gcc/numbers"
 holds "the timers of kqueue on a table are what kqueue.h says" "$work/gcc/kqueue-check"
+holds "supervisor finds hung and dead workers by words" "$work/gcc/supervisor" --words
 for origin in posix libevent netty; do
 	holds "coming-from $origin runs" "$work/gcc/coming-from" $origin
 done

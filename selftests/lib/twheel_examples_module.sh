@@ -73,13 +73,14 @@ keeper_ends()
 }
 
 echo "TAP version 13"
-echo 1..36
+echo 1..37
 where="without the module"
 runs hello
 runs requests
 runs table
 runs numbers
 runs kqueue-check
+runs supervisor --words
 for origin in posix libevent netty; do
 	runs coming-from "$origin"
 done
