@@ -177,7 +177,7 @@ clean:
 
 # What the scripts in tools/vm keep in .cache, and nothing else: clangd has its index there.
 # A link leads to a folder that somebody else has made.
-cached := accelerator.* apt apt-* arm64* build busybox* cross debs docs kernels kselftest lock loops* \
+cached := accelerator.* apt apt-* arm64* build busybox* cross debs docs jobs* kernels kselftest lock loops* \
 	probe.* python* run seconds source* trixie*
 
 distclean: clean

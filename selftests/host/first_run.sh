@@ -147,7 +147,7 @@ full_cache()
 {
 	local cache=$tree/.cache
 
-	mkdir -p "$cache"/{bindgen,busybox,kselftest,loops,python,trixie,kernels/6.1,kernels/6.12,kernels/7.3} \
+	mkdir -p "$cache"/{bindgen,busybox,jobs,kselftest,loops,python,trixie,kernels/6.1,kernels/6.12,kernels/7.3} \
 		"$cache"/udev/{bookworm,trixie}
 	touch "$cache"/{trixie,kernels/6.1,kernels/6.12,kernels/7.3}/complete
 	ln -sfn usr/lib "$cache/loops/lib"

@@ -34,7 +34,7 @@ read -ra users <<<"${USERS:-root user}"
 read -ra locales <<<"${LOCALES:-C de_DE.UTF-8}"
 read -ra targets <<<"${TARGETS:-demo test}"
 # What may be copied from CACHE.
-parts=(apt apt-trixie busybox kselftest loops python trixie kernels/6.1 kernels/6.12 kernels/7.3)
+parts=(apt apt-trixie busybox jobs kselftest loops python trixie kernels/6.1 kernels/6.12 kernels/7.3)
 
 # as USER LOCALE COMMAND...: in $root, with an environment as after login.
 as()

@@ -248,6 +248,24 @@ get_loops()
 	drop_packages "$cache/loops.packages"
 }
 
+# SQLite, which examples/jobs is built with. A run without a network goes on without it.
+get_jobs()
+{
+	local dir=$cache/jobs tmp=$cache/jobs.tmp deb
+
+	[ -e "$dir" ] && return
+	(get_packages "$cache/jobs.packages" printf '%s\n' libsqlite3-dev libsqlite3-0) || {
+		say "examples/jobs is built with the SQLite that this system has"
+		return 0
+	}
+	rm -rf "$tmp"
+	while read -r deb; do
+		unpack "$deb" "$tmp"
+	done < <(deb_files "$cache/jobs.packages")
+	mv "$tmp" "$dir"
+	drop_packages "$cache/jobs.packages"
+}
+
 # get_python NAME USE PACKAGE...: a Python of Debian 12 with these packages, in .cache/NAME. A run
 # without a network goes on without it, and says that what USE names is not run.
 get_python()
@@ -299,6 +317,7 @@ done
 [[ $purpose = @(demo|bench|languages|test-bindings) ]] || get_kselftest
 [ "$purpose" != check ] || get_cross s390x
 [ "$purpose" != test ] || get_loops
+[ "$purpose" != test ] || get_jobs
 [[ $purpose != @(test|check) ]] || get_newer_tools
 # For an example in the guest: as much of it as Debian has in its smallest package.
 [[ $purpose != @(test|languages) ]] || get_python python "the example in Python"

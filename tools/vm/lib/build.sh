@@ -168,11 +168,11 @@ build_kunit()
 		M="$dir/selftests/kunit" "${no_debug_info[@]}" modules
 }
 
-# make_examples FOLDER ARGUMENT...: with the event loops of .cache/loops, where setup.sh has
-# got them.
+# make_examples FOLDER ARGUMENT...: with the event loops of .cache/loops and SQLite of .cache/jobs,
+# where setup.sh has got them.
 make_examples()
 {
-	local dir=$1 loops=$cache/loops/usr libraries glib
+	local dir=$1 loops=$cache/loops/usr jobs=$cache/jobs/usr libraries glib
 	shift
 
 	libraries=$loops/lib/x86_64-linux-gnu
@@ -181,6 +181,11 @@ make_examples()
 		# What these libraries need is beside them.
 		set -- "$@" CPPFLAGS="-isystem $loops/include" GLIB_CFLAGS="$glib" \
 			LOOPS_LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries"
+	fi
+	if [ -d "$jobs" ] && [ ${#compiler[@]} = 0 ]; then
+		libraries=$jobs/lib/x86_64-linux-gnu
+		set -- "$@" JOBS_CPPFLAGS="-isystem $jobs/include" \
+			JOBS_LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries"
 	fi
 	make -C "$top/examples" OUTPUT="$dir" LDFLAGS=-static "$@"
 }
