@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# examples/jobs: no job is lost if the processes are killed, or the power fails.
+# examples/jobs: no job is lost if processes are killed, or if the power fails.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -174,20 +174,161 @@ cuts_find_that_the_disk_is_not_waited_for()
 	grep -q '^after .*: lost: ' "$work/here/said"
 }
 
+# ---- streams ---------------------------------------------------------------------------
+
+socket=$work/here/socket
+stream=("$socket" jobs)
+
+# with_server COMMAND...: runs the command beside a server that waits for its disk.
+with_server()
+{
+	trap end_all EXIT
+	start_server
+	"$@"
+}
+
+end_all()
+{
+	local pid
+
+	for pid in $(jobs -p); do
+		kill -9 "$pid" || true
+	done
+}
+
+server=
+start_server()
+{
+	LD_LIBRARY_PATH=$cache/jobs/usr/lib/x86_64-linux-gnu "$redis" --port 0 --unixsocket "$socket" \
+		--dir "$work/here" --appendonly yes --appendfsync always --save '' \
+		>>"$work/here/server.log" 2>&1 &
+	server=$!
+	until "$work/streams" count "${stream[@]}" >/dev/null 2>&1; do
+		kill -0 "$server"
+		sleep 0.05
+	done
+}
+
+add_job()
+{
+	"$work/streams" add "${stream[@]}" "$1" "${2:-$command}"
+}
+
+# All jobs of the stream are done.
+none_is_left()
+{
+	local end=$((SECONDS + 60))
+
+	until [ "$("$work/streams" count "${stream[@]}")" = 0 ]; do
+		[ $SECONDS -lt $end ]
+		sleep 0.05
+	done
+}
+
+a_worker_runs_its_jobs_in_the_order_of_their_times()
+{
+	local delay ids=()
+
+	for delay in 0.5 0.3 0.4 0.3 0; do
+		ids+=("$(add_job $delay)")
+	done
+	"$work/streams" work "${stream[@]}" one &
+	none_is_left
+	[ "$(first_runs | xargs)" = "${ids[4]} ${ids[1]} ${ids[3]} ${ids[2]} ${ids[0]}" ]
+}
+
+# The first has taken all jobs, and sends nothing more.
+another_worker_takes_the_jobs_of_a_stopped_one()
+{
+	local first
+
+	"$work/streams" work "${stream[@]}" first 300 &
+	first=$!
+	add_job 0.4
+	add_job 0.5
+	sleep 0.1
+	kill -STOP $first
+	"$work/streams" work "${stream[@]}" second 300 &
+	none_is_left
+	kill -CONT $first
+	sleep 0.3
+	[ "$(grep -c ^E "$RECORD")" = 2 ]
+}
+
+# Longer than a lease.
+a_job_that_takes_long_runs_once()
+{
+	"$work/streams" work "${stream[@]}" first 200 &
+	"$work/streams" work "${stream[@]}" second 200 &
+	add_job 0 "sleep 1; $command"
+	none_is_left
+	[ "$(grep -c ^E "$RECORD")" = 1 ]
+}
+
+# The workers with their commands, and the server.
+each_job_of_a_stream_runs_at_least_once()
+{
+	local i name pids=()
+
+	for ((i = 0; i < ${KILLS:-30}; i++)); do
+		name=$((i % 3))
+		[ -z "${pids[name]:-}" ] || kill -9 -- "-${pids[name]}" || true
+		if [ $((i % 10)) = 9 ]; then
+			kill -9 "$server"
+			wait "$server" || true
+			start_server
+		fi
+		setsid "$work/streams" work "${stream[@]}" $name 500 &
+		pids[name]=$!
+		for _ in 1 2 3; do
+			add_job "0.$((RANDOM % 5))" >>"$work/here/told"
+		done
+		sleep "0.0$((RANDOM % 90 + 10))"
+	done
+	"$work/streams" work "${stream[@]}" last 500 &
+	none_is_left
+	for i in "${pids[@]}"; do
+		kill -9 -- "-$i" || true
+	done
+	[ "$(wc -l <"$work/here/told")" = $((3 * ${KILLS:-30})) ]
+	[ -z "$(comm -23 <(sort "$work/here/told") <(first_runs | sort))" ]
+}
+
+# ----------------------------------------------------------------------------------------
+
+# in_words NAME
+in_words()
+{
+	echo "${1//_/ }"
+}
+
 mkdir -p "$build"
 rm -rf "$work"
 mkdir -p "$work"
 compile >"$work.log" 2>&1 || { cat "$work.log"; exit 1; }
+ln -s product/jobs/{jobs,streams} "$work/"
+of_jobs='jobs_run_in_the_order_of_their_times a_job_that_another_process_adds_runs_in_time
+a_removed_job_does_not_run two_runs_do_no_job_at_once each_job_runs_at_least_once_in_order
+kills_find_a_job_that_is_deleted_too_early no_job_is_lost_by_a_power_cut
+cuts_find_that_the_disk_is_not_waited_for'
+of_streams='a_worker_runs_its_jobs_in_the_order_of_their_times
+another_worker_takes_the_jobs_of_a_stopped_one a_job_that_takes_long_runs_once
+each_job_of_a_stream_runs_at_least_once'
+redis=$cache/jobs/usr/bin/redis-server
+[ -x "$redis" ] || redis=$(type -P redis-server valkey-server | head -n 1)
 echo "TAP version 13"
-if [ ! -x "$work/product/jobs/jobs" ]; then
-	echo "1..0 # SKIP $(grep -h 'is not built' "$work.log")"
-	exit
-fi
-ln -s product/jobs/jobs "$work/jobs"
-echo "1..8"
-for case in jobs_run_in_the_order_of_their_times a_job_that_another_process_adds_runs_in_time \
-	a_removed_job_does_not_run two_runs_do_no_job_at_once each_job_runs_at_least_once_in_order \
-	kills_find_a_job_that_is_deleted_too_early no_job_is_lost_by_a_power_cut \
-	cuts_find_that_the_disk_is_not_waited_for; do
-	holds "${case//_/ }" "$case"
+echo "1..12"
+for case in $of_jobs; do
+	if [ -x "$work/jobs" ]; then
+		holds "$(in_words "$case")" "$case"
+	else
+		verdict ok "$(in_words "$case") # SKIP $(grep -h 'is not built' "$work.log")"
+	fi
+done
+for case in $of_streams; do
+	if [ -n "$redis" ]; then
+		holds "$(in_words "$case")" with_server "$case"
+	else
+		verdict ok "$(in_words "$case") # SKIP there is no redis-server"
+	fi
 done

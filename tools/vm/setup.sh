@@ -254,7 +254,9 @@ get_jobs()
 	local dir=$cache/jobs tmp=$cache/jobs.tmp deb
 
 	[ -e "$dir" ] && return
-	(get_packages "$cache/jobs.packages" printf '%s\n' libsqlite3-dev libsqlite3-0) || {
+	(get_packages "$cache/jobs.packages" printf '%s\n' libsqlite3-dev libsqlite3-0 \
+		redis-server redis-tools libatomic1 libjemalloc2 liblzf1 libssl3 libsystemd0 \
+		libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1) || {
 		say "examples/jobs is built with the SQLite that this system has"
 		return 0
 	}
