@@ -50,14 +50,14 @@ static const char *db_path;
 
 /* Without AUTOINCREMENT, a job could get the number of one that is done. */
 static const char schema[] =
-	"PRAGMA journal_mode=WAL;"
-	"PRAGMA synchronous=FULL;"
-	"CREATE TABLE IF NOT EXISTS jobs ("
-	"	id INTEGER PRIMARY KEY AUTOINCREMENT,"
-	"	due_ms INTEGER NOT NULL,"	/* of CLOCK_REALTIME: it goes on over a reboot */
-	"	claims INTEGER NOT NULL DEFAULT 0,"
-	"	command TEXT NOT NULL);"
-	"CREATE INDEX IF NOT EXISTS jobs_by_time ON jobs (due_ms, id);";
+	"PRAGMA journal_mode=WAL;\n"
+	"PRAGMA synchronous=FULL;\n"
+	"CREATE TABLE IF NOT EXISTS jobs (\n"
+	"	id INTEGER PRIMARY KEY AUTOINCREMENT,\n"
+	"	due_ms INTEGER NOT NULL,\n"	/* of CLOCK_REALTIME: it goes on over a reboot */
+	"	claims INTEGER NOT NULL DEFAULT 0,\n"
+	"	command TEXT NOT NULL);\n"
+	"CREATE INDEX IF NOT EXISTS jobs_by_time ON jobs (due_ms, id);\n";
 
 static void __attribute__((noreturn)) fail(void)
 {
@@ -169,8 +169,11 @@ static int add(int nr, char **pairs)
 		parse_seconds(pairs[i]);
 	insert = prepare("INSERT INTO jobs (due_ms, command) VALUES (?, ?)");
 	execute("BEGIN IMMEDIATE");
-	/* Now nobody else writes: jobs with the same delay have the order of their numbers. */
-	now_ms = read_ms();
+	/*
+	 * Now nobody else writes: jobs with the same delay have the order of their numbers.
+	 * The time is rounded up: no job is early.
+	 */
+	now_ms = read_ms() + 1;
 	for (i = 0; i < nr; i += 2) {
 		bind(insert, 1, now_ms + (int64_t)(parse_seconds(pairs[i]) * 1000));
 		sqlite3_bind_text(insert, 2, pairs[i + 1], -1, SQLITE_STATIC);
@@ -200,7 +203,7 @@ static int remove_job(const char *id)
 
 static int list(void)
 {
-	sqlite3_stmt *rows = prepare("SELECT id, due_ms, claims, command FROM jobs "
+	sqlite3_stmt *rows = prepare("SELECT id, due_ms, claims, command FROM jobs\n"
 				     "ORDER BY due_ms, id");
 	int64_t now_ms = read_ms();
 
@@ -214,8 +217,8 @@ static int list(void)
 /* ---- run: the wheel ------------------------------------------------------------- */
 
 struct job {
-	struct twheel_timer timer;
 	TAILQ_ENTRY(job) link;		/* in those that are due, by time */
+	struct twheel_timer timer;
 	int64_t id;
 	int64_t due_ms;
 };
@@ -269,9 +272,9 @@ static void load(struct twheel *w)
 
 	if (!last) {
 		last = prepare("SELECT max(id) FROM jobs");
-		new = prepare("SELECT id, due_ms FROM jobs WHERE id > ? AND due_ms < ? "
+		new = prepare("SELECT id, due_ms FROM jobs WHERE id > ? AND due_ms < ?\n"
 			      "ORDER BY due_ms, id");
-		nearer = prepare("SELECT id, due_ms FROM jobs WHERE due_ms >= ? AND due_ms < ? "
+		nearer = prepare("SELECT id, due_ms FROM jobs WHERE due_ms >= ? AND due_ms < ?\n"
 				 "ORDER BY due_ms, id");
 	}
 	/* The clock may have been set back. */
@@ -315,7 +318,7 @@ static char *claim(int64_t id, int *claims)
 
 	if (!delete) {
 		delete = prepare("DELETE FROM jobs WHERE id = ?");
-		update = prepare("UPDATE jobs SET claims = claims + 1 WHERE id = ? "
+		update = prepare("UPDATE jobs SET claims = claims + 1 WHERE id = ?\n"
 				 "RETURNING command, claims");
 	}
 	execute("BEGIN IMMEDIATE");
@@ -331,6 +334,14 @@ static char *claim(int64_t id, int *claims)
 	execute("COMMIT");
 	done = 0;
 	return command;
+}
+
+/* If the machine is shut down, the command may be killed before its parent. */
+static bool was_killed(int status)
+{
+	int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	return signal == SIGTERM || signal == SIGKILL || signal == SIGINT || signal == SIGHUP;
 }
 
 /*
@@ -360,6 +371,8 @@ static void do_command(int64_t id, const char *command, int claims)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			err(1, "waitpid");
+	if (was_killed(status))
+		errx(1, "job %" PRId64 " was killed, and is left to the next run", id);
 	if (status)
 		warnx("job %" PRId64 " ended with status %#x", id, status);
 }

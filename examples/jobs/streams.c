@@ -12,9 +12,9 @@
  * `work' hands each command to /bin/sh when its time has come, one after the other, the earliest
  * of its jobs first, until SIGTERM.  No two workers may have one name at a time.
  *
- * A job stays in the stream until its command has ended.  A worker says three times a lease that it
- * still has its jobs.  If it has been silent for a lease, the others take them.  So each job is done
- * at least once.  Documentation/jobs.rst says what holds.
+ * A job stays in the stream until its command has ended.  Three times a lease, a worker says that
+ * it still has its jobs.  If it has been silent for a lease, the others take them.  So each job is
+ * done at least once.  Documentation/jobs.rst says what holds.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -72,7 +72,7 @@ static int connect_to(const char *where)
 		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (strlen(where) >= sizeof(local.sun_path))
 			errx(2, "%s is too long for a socket", where);
-		strcpy(local.sun_path, where);
+		memcpy(local.sun_path, where, strlen(where));
 		if (connect(fd, (struct sockaddr *)&local, sizeof(local)))
 			err(1, "%s", where);
 		return fd;
@@ -101,19 +101,22 @@ static struct server open_server(const char *where)
 	return server;
 }
 
-static void send_words(const struct server *server, size_t nr, const char *const *words)
+/* Their array ends with NULL. */
+static void send_words(const struct server *server, const char *const *words)
 {
-	size_t i;
+	size_t i, nr = 0;
 
+	while (words[nr])
+		nr++;
 	fprintf(server->out, "*%zu\r\n", nr);
 	for (i = 0; i < nr; i++)
 		fprintf(server->out, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
 }
 
 #define SEND(server, ...) do {								\
-	const char *const words[] = { __VA_ARGS__ };					\
+	const char *const words[] = { __VA_ARGS__, NULL };				\
 											\
-	send_words(server, sizeof(words) / sizeof(words[0]), words);			\
+	send_words(server, words);							\
 } while (0)
 
 static void __attribute__((noreturn)) gone(void)
@@ -213,8 +216,9 @@ static int add(const char *where, const char *stream, const char *seconds, const
 		errx(2, "%s is no number of seconds", seconds);
 	server = open_server(where);
 	clock_gettime(CLOCK_REALTIME, &now);
+	/* Rounded up: no job is early. */
 	snprintf(due_ms, sizeof(due_ms), "%" PRId64,
-		 now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000 + (int64_t)(delay * 1000));
+		 now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000 + 1 + (int64_t)(delay * 1000));
 	SEND(&server, "XADD", stream, "*", "due_ms", due_ms, "command", command);
 	reply = receive(&server, NULL);
 	puts(reply.text);
@@ -235,9 +239,9 @@ static int count(const char *where, const char *stream)
 /* ---- work: the jobs ---------------------------------------------------------------- */
 
 struct job {
-	struct twheel_timer timer;
 	TAILQ_ENTRY(job) of_all;
 	TAILQ_ENTRY(job) link;		/* in those that are due, by time */
+	struct twheel_timer timer;
 	bool is_due;
 	int64_t due_ms;
 	char *command;
@@ -390,7 +394,7 @@ static void take_back(void)
 
 static void renew(void)
 {
-	const char *words[5 + BATCH + 1] = {
+	const char *words[5 + BATCH + 2] = {
 		"XCLAIM", worker.stream, GROUP, worker.name, "0",
 	};
 	struct job *job = TAILQ_FIRST(&worker.all);
@@ -400,7 +404,8 @@ static void renew(void)
 		for (nr = 5; job && nr < 5 + BATCH; job = TAILQ_NEXT(job, of_all))
 			words[nr++] = job->id;
 		words[nr++] = "JUSTID";
-		send_words(&worker.server, nr, words);
+		words[nr] = NULL;
+		send_words(&worker.server, words);
 		ignore(&worker.server, NULL);
 	}
 }
@@ -452,6 +457,14 @@ static void begin_first(void)
 	_exit(127);
 }
 
+/* If the machine is shut down, the command may be killed before its parent. */
+static bool was_killed(int status)
+{
+	int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	return signal == SIGTERM || signal == SIGKILL || signal == SIGINT || signal == SIGHUP;
+}
+
 /* Has the command ended?  Both or neither: it leaves the group and the stream. */
 static void end_running(int options)
 {
@@ -460,6 +473,8 @@ static void end_running(int options)
 
 	if (!job || waitpid(worker.pid, &status, options) != worker.pid)
 		return;
+	if (was_killed(status))
+		errx(1, "job %s was killed, and is left to the other workers", job->id);
 	if (status)
 		warnx("job %s ended with status %#x", job->id, status);
 	SEND(&worker.server, "MULTI");

@@ -66,6 +66,14 @@ a_job_that_another_process_adds_runs_in_time()
 	[ "$(first_runs)" = 2 ]
 }
 
+# As Documentation/jobs.rst shows them.
+what_is_listed_is_what_pends()
+{
+	cd "$work/here"
+	"$work/jobs" add mail.db 3600 'mail-reminder 17'
+	"$work/jobs" list mail.db | grep -q $'^1\t3[0-9.]* s\t0 claims\tmail-reminder 17$'
+}
+
 a_removed_job_does_not_run()
 {
 	"$work/jobs" add "$db" 0.2 "$command" 0.1 "$command"
@@ -91,6 +99,21 @@ two_runs_do_no_job_at_once()
 	wait "$second"
 	# The command of the first run ended before the second began.
 	[ "$(sed -n 's/^E //p' "$RECORD" | xargs)" = "1 1 2" ]
+}
+
+# As when the machine is shut down: everybody gets the signal.
+a_job_whose_command_is_ended_by_a_signal_runs_again()
+{
+	local pid
+
+	"$work/jobs" add "$db" 0 "sleep 0.4; $command"
+	setsid "$work/jobs" run "$db" &
+	pid=$!
+	sleep 0.2
+	kill -TERM -- "-$pid"
+	wait "$pid" && return 1
+	"$work/jobs" run --drain "$db"
+	[ "$(first_runs)" = 1 ]
 }
 
 # kill_often JOBS: a run, with its commands, and a process that adds, at random times.
@@ -255,6 +278,21 @@ another_worker_takes_the_jobs_of_a_stopped_one()
 	[ "$(grep -c ^E "$RECORD")" = 2 ]
 }
 
+a_command_of_a_worker_that_is_ended_by_a_signal_runs_again()
+{
+	local pid
+
+	setsid "$work/streams" work "${stream[@]}" one 300 &
+	pid=$!
+	add_job 0 "sleep 0.4; $command"
+	sleep 0.2
+	kill -TERM -- "-$pid"
+	wait "$pid" && return 1
+	"$work/streams" work "${stream[@]}" two 300 &
+	none_is_left
+	[ "$(grep -c ^E "$RECORD")" = 1 ]
+}
+
 # Longer than a lease.
 a_job_that_takes_long_runs_once()
 {
@@ -308,16 +346,18 @@ mkdir -p "$work"
 compile >"$work.log" 2>&1 || { cat "$work.log"; exit 1; }
 ln -s product/jobs/{jobs,streams} "$work/"
 of_jobs='jobs_run_in_the_order_of_their_times a_job_that_another_process_adds_runs_in_time
-a_removed_job_does_not_run two_runs_do_no_job_at_once each_job_runs_at_least_once_in_order
+what_is_listed_is_what_pends a_removed_job_does_not_run two_runs_do_no_job_at_once a_job_whose_command_is_ended_by_a_signal_runs_again
+each_job_runs_at_least_once_in_order
 kills_find_a_job_that_is_deleted_too_early no_job_is_lost_by_a_power_cut
 cuts_find_that_the_disk_is_not_waited_for'
 of_streams='a_worker_runs_its_jobs_in_the_order_of_their_times
-another_worker_takes_the_jobs_of_a_stopped_one a_job_that_takes_long_runs_once
+another_worker_takes_the_jobs_of_a_stopped_one
+a_command_of_a_worker_that_is_ended_by_a_signal_runs_again a_job_that_takes_long_runs_once
 each_job_of_a_stream_runs_at_least_once'
 redis=$cache/jobs/usr/bin/redis-server
 [ -x "$redis" ] || redis=$(type -P redis-server valkey-server | head -n 1)
 echo "TAP version 13"
-echo "1..12"
+echo "1..15"
 for case in $of_jobs; do
 	if [ -x "$work/jobs" ]; then
 		holds "$(in_words "$case")" "$case"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Preloaded: appends to the file $RECORD what a program does to the files of an SQLite database, for
- * cut.pl, which makes of it what a power cut may leave.
+ * Preloaded: appends to the file $RECORD what a program does to the files of an SQLite database.
+ * cut.pl makes of it what a power cut may leave.
  *
  *	W NAME OFFSET LENGTH, a line, and the bytes		before a write
  *	T NAME LENGTH						before a file is cut
@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define NEXT(name)	((typeof(&name))dlsym(RTLD_NEXT, #name))
+#define NEXT(name)	((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
 
 /* One write, so that the records of several processes do not mix. */
 static void record(const char *line, const void *bytes, size_t length)
