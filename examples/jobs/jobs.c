@@ -30,12 +30,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <twheel.h>
 #include <unistd.h>
+
+#include "list.h"
 
 /* How far the wheel is ahead. */
 #define WINDOW_MS	60000
@@ -217,18 +218,23 @@ static int list(void)
 /* ---- run: the wheel ------------------------------------------------------------- */
 
 struct job {
-	TAILQ_ENTRY(job) link;		/* in those that are due, by time */
 	struct twheel_timer timer;
+	struct list link;		/* in those that are due, by time */
 	int64_t id;
 	int64_t due_ms;
 };
 
-static TAILQ_HEAD(jobs, job) due = TAILQ_HEAD_INITIALIZER(due);
+static struct list due = { &due, &due };
 static struct twheel_timer reload;
 
 /* In memory are all jobs up to this number that are due before this time. */
 static int64_t seen;
 static int64_t near_ms = INT64_MIN;
+
+static struct job *job_of(struct list *link)
+{
+	return twheel_container_of(link, struct job, link);
+}
 
 static bool before(const struct job *a, const struct job *b)
 {
@@ -238,16 +244,13 @@ static bool before(const struct job *a, const struct job *b)
 /* Those of one tick come in any order. */
 static void on_due(struct twheel *w, struct twheel_timer *t)
 {
-	struct job *job = twheel_container_of(t, struct job, timer), *other;
+	struct job *job = twheel_container_of(t, struct job, timer);
+	struct list *at = due.prev;
 
 	(void)w;
-	TAILQ_FOREACH_REVERSE(other, &due, jobs, link)
-		if (before(other, job))
-			break;
-	if (other)
-		TAILQ_INSERT_AFTER(&due, other, job, link);
-	else
-		TAILQ_INSERT_HEAD(&due, job, link);
+	while (at != &due && before(job, job_of(at)))
+		at = at->prev;
+	list_add_after(at, &job->link);
 }
 
 static void start_rows(struct twheel *w, sqlite3_stmt *rows)
@@ -379,12 +382,12 @@ static void do_command(int64_t id, const char *command, int claims)
 
 static void do_first(void)
 {
-	struct job *job = TAILQ_FIRST(&due);
+	struct job *job = job_of(due.next);
 	int64_t id = job->id;
 	char *command;
 	int claims;
 
-	TAILQ_REMOVE(&due, job, link);
+	list_remove(&job->link);
 	free(job);
 	command = claim(id, &claims);
 	if (!command)
@@ -451,14 +454,14 @@ static void turns(struct twheel *w, int bell, bool drain)
 	sigemptyset(&none);
 	while (!stopped && !(drain && !jobs_are_left())) {
 		twheel_flush(w);
-		ppoll(fds, 2, TAILQ_EMPTY(&due) ? NULL : &at_once, &none);
+		ppoll(fds, 2, list_empty(&due) ? NULL : &at_once, &none);
 		/* New jobs may come before those that are due. */
 		if (drain_bell(bell))
 			load(w);
 		twheel_dispatch(w, 0);
-		if (!TAILQ_EMPTY(&due) && !stopped)
+		if (!list_empty(&due) && !stopped)
 			do_first();
-		if (done && (TAILQ_EMPTY(&due) || stopped))
+		if (done && (list_empty(&due) || stopped))
 			claim(0, NULL);
 	}
 }

@@ -28,13 +28,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <twheel.h>
 #include <unistd.h>
+
+#include "list.h"
 
 #define GROUP		"jobs"
 #define SECONDS_MAX	1e9
@@ -239,16 +240,14 @@ static int count(const char *where, const char *stream)
 /* ---- work: the jobs ---------------------------------------------------------------- */
 
 struct job {
-	TAILQ_ENTRY(job) of_all;
-	TAILQ_ENTRY(job) link;		/* in those that are due, by time */
 	struct twheel_timer timer;
+	struct list of_all;
+	struct list link;		/* in those that are due, by time */
 	bool is_due;
 	int64_t due_ms;
 	char *command;
 	char id[ID_SIZE];
 };
-
-TAILQ_HEAD(jobs, job);
 
 static struct worker {
 	const char *stream;
@@ -260,36 +259,34 @@ static struct worker {
 	struct twheel *leases;		/* by a clock that nobody sets */
 	struct twheel_timer renewal;
 	uint64_t renewed_ns;
-	struct jobs all, due;
+	struct list all, due;
 	struct job *running;
 	pid_t pid;
 } worker = {
-	.all = TAILQ_HEAD_INITIALIZER(worker.all),
-	.due = TAILQ_HEAD_INITIALIZER(worker.due),
+	.all = { &worker.all, &worker.all },
+	.due = { &worker.due, &worker.due },
 };
 
 /* Those of one tick come in any order. */
 static void on_due(struct twheel *w, struct twheel_timer *t)
 {
-	struct job *job = twheel_container_of(t, struct job, timer), *other;
+	struct job *job = twheel_container_of(t, struct job, timer);
+	struct list *at = worker.due.prev;
 
 	(void)w;
 	job->is_due = true;
-	TAILQ_FOREACH_REVERSE(other, &worker.due, jobs, link)
-		if (other->due_ms <= job->due_ms)
-			break;
-	if (other)
-		TAILQ_INSERT_AFTER(&worker.due, other, job, link);
-	else
-		TAILQ_INSERT_HEAD(&worker.due, job, link);
+	while (at != &worker.due &&
+	       twheel_container_of(at, struct job, link)->due_ms > job->due_ms)
+		at = at->prev;
+	list_add_after(at, &job->link);
 }
 
 static void forget(struct job *job)
 {
 	twheel_stop(worker.times, &job->timer);
 	if (job->is_due)
-		TAILQ_REMOVE(&worker.due, job, link);
-	TAILQ_REMOVE(&worker.all, job, of_all);
+		list_remove(&job->link);
+	list_remove(&job->of_all);
 	free(job->command);
 	free(job);
 }
@@ -320,7 +317,7 @@ static void take_entry(const struct reply *entry)
 		else if (!strcmp(fields->elements[i].text, "command") && !job->command)
 			job->command = strdup(value);
 	}
-	TAILQ_INSERT_TAIL(&worker.all, job, of_all);
+	list_add_after(worker.all.prev, &job->of_all);
 	twheel_timer_init(&job->timer, on_due);
 	twheel_start_at(worker.times, &job->timer, job->due_ms * TWHEEL_MSEC);
 }
@@ -397,12 +394,12 @@ static void renew(void)
 	const char *words[5 + BATCH + 2] = {
 		"XCLAIM", worker.stream, GROUP, worker.name, "0",
 	};
-	struct job *job = TAILQ_FIRST(&worker.all);
+	struct list *link = worker.all.next;
 	size_t nr;
 
-	while (job) {
-		for (nr = 5; job && nr < 5 + BATCH; job = TAILQ_NEXT(job, of_all))
-			words[nr++] = job->id;
+	while (link != &worker.all) {
+		for (nr = 5; link != &worker.all && nr < 5 + BATCH; link = link->next)
+			words[nr++] = twheel_container_of(link, struct job, of_all)->id;
 		words[nr++] = "JUSTID";
 		words[nr] = NULL;
 		send_words(&worker.server, words);
@@ -416,10 +413,12 @@ static void renew(void)
  */
 static void forget_all(void)
 {
-	struct job *job, *next;
+	struct list *link, *next;
 
-	for (job = TAILQ_FIRST(&worker.all); job; job = next) {
-		next = TAILQ_NEXT(job, of_all);
+	for (link = worker.all.next; link != &worker.all; link = next) {
+		struct job *job = twheel_container_of(link, struct job, of_all);
+
+		next = link->next;
 		if (job != worker.running)
 			forget(job);
 	}
@@ -439,10 +438,10 @@ static void on_renewal(struct twheel *w, struct twheel_timer *t)
 
 static void begin_first(void)
 {
-	struct job *job = TAILQ_FIRST(&worker.due);
+	struct job *job = twheel_container_of(worker.due.next, struct job, link);
 	sigset_t none;
 
-	TAILQ_REMOVE(&worker.due, job, link);
+	list_remove(&job->link);
 	job->is_due = false;
 	worker.running = job;
 	worker.pid = fork();
@@ -533,7 +532,7 @@ static void turns(void)
 			take_new();
 		end_running(WNOHANG);
 		twheel_dispatch(worker.times, 0);
-		if (!worker.running && !TAILQ_EMPTY(&worker.due) && !stopped)
+		if (!worker.running && !list_empty(&worker.due) && !stopped)
 			begin_first();
 		fds[2].revents = 0;
 	}

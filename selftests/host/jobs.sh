@@ -33,7 +33,7 @@ mutant()
 	libraries=$sqlite/lib/x86_64-linux-gnu
 	sed "$2" "$source" >"$work/$1.c"
 	! cmp -s "$source" "$work/$1.c" || return
-	gcc -std=gnu11 -I"$top/lib" -isystem "$sqlite/include" -o "$work/$1" "$work/$1.c" \
+	gcc -std=gnu11 -I"$top/lib" -I"${source%/*}" -isystem "$sqlite/include" -o "$work/$1" "$work/$1.c" \
 		"$work/product/lib/libtwheel.a" -L"$libraries" -Wl,-rpath,"$libraries" -lsqlite3
 }
 
