@@ -360,7 +360,7 @@ static void died(uint32_t number)
 		deadlines->cancel(number);
 	w->has_deadline = false;
 	if (w->state == DEAD)
-		errx(1, "worker %u died twice", number);
+		errx(1, "worker %u is dead twice", number);
 	if (w->state == HUNG)
 		return;
 	w->state = DEAD;

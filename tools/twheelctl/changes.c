@@ -77,7 +77,7 @@ void changes_print(struct changes *changes, struct report *report)
 	json_array_foreach(present, i, finding)
 		if (!is_among(changes->findings, finding))
 			line_print(changes, true, finding);
-	/* A reader of a pipe has the line at once.  If nobody reads, there is nobody to watch for. */
+	/* A reader of a pipe has the line at once.  If nobody reads, there is none to watch for. */
 	if (fflush(stdout))
 		exit(UNKNOWN);
 	json_decref(changes->findings);
