@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# jars.sh: where the jars are that twheel-netty is built and tested with, one a line: this system's,
-# or those of Debian 12, unpacked in .cache/java.
+# jars.sh [get]: where the jars are that twheel-netty is built and tested with, one a line: this
+# system's, or those of Debian 12, unpacked in .cache/java. With "get" they are put there.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -35,6 +35,7 @@ get_jars()
 }
 
 all_in /usr/share/java || all_in "$cache/java/usr/share/java" || {
+	[ "${1-}" = get ] || exit
 	get_jars >&2
 	all_in "$cache/java/usr/share/java"
 }

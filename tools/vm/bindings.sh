@@ -4,7 +4,8 @@
 # make test-bindings: the bindings to other languages, each a folder below `bindings'. It builds
 # libtwheel, and each binding with it; runs the tests that need no device here; and boots a virtual
 # machine with the module for the others. A binding whose tools this machine lacks is skipped, and
-# counted as that. BINDINGS="python rust" chooses among them.
+# counted as that. BINDINGS="python rust" chooses among them. It fetches the jars of Debian that Java
+# needs; make test, which runs the same without the device, has what is there.
 #
 # Each folder has a script for that, test.sh:
 #
@@ -156,6 +157,7 @@ library_for_bindings "$files/twheel"
 echo "TAP version 13"
 built=()
 for name in "${names[@]}"; do
+	[ "$name" != java ] || quietly "$files/jars.log" bash "$top/bindings/java/jars.sh" get || :
 	build_binding "$name"
 done
 for name in "${built[@]}"; do
