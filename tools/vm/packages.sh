@@ -6,9 +6,9 @@
 # upgraded and purged in a system that had nothing of twheel before. The module is built by dkms
 # for the kernel of that Debian, whose headers alone are installed; it is not loaded. Those of
 # make module-packages are installed for two kernels of that Debian, by apt, where there is neither a
-# compiler nor headers.
+# compiler nor headers. The bindings are built and tested with the languages of that Debian.
 #
-# SUITES='bookworm trixie'; TESTS='fleet-*' runs these alone; KEEP=1 leaves the system that a test has failed in.
+# SUITES='bookworm trixie'; TESTS='fleet-*' or 'bindings-*' runs these alone; KEEP=1 leaves the system that a test has failed in.
 #
 # .cache/bare/tools-SUITE   a system that has the tools to build packages
 # .cache/bare/packages      what was built, by SUITE
@@ -397,6 +397,50 @@ fleet_tests()
 	[ -z "${KEEP:-}" ] || { say "left: $root"; root=; }
 }
 
+# ---- the bindings, with the languages of that Debian ---------------------------------
+
+their_languages_are_installed()
+{
+	as_root '
+		apt-get update
+		apt-get install -y --no-install-recommends build-essential cargo rust-clippy golang-go nodejs libnode-dev \
+			python3-cffi python3-dev python3-setuptools default-jdk-headless libnetty-java libjctools-java \
+			junit4 libhamcrest-java
+		make -C /tree install-lib install-headers PREFIX=/twheel'
+}
+
+# Nothing is skipped here. What fails is in its lines, not in its exit status.
+the_binding_passes()
+{
+	as_root '
+		test="bash /tree/bindings/$1/test.sh" dir=/products/$1
+		export TWHEEL_LIB=/twheel
+		[ -z "$($test needs)" ]
+		mkdir -p "$dir"
+		$test build "$dir"
+		$test test "$dir" >"$dir.tap"
+		cat "$dir.tap"
+		grep "^ok" "$dir.tap"
+		! grep "^not ok" "$dir.tap"' bash "$1"
+}
+
+bindings_tests()
+{
+	local name names
+
+	mapfile -t names < <(cd "$top/bindings" && printf '%s\n' */test.sh)
+	echo "1..$((${#names[@]} + 1))"
+	trap remove_system EXIT
+	copy_suite "$1"
+	mkdir "$root/tree"
+	tar -xzf "$work/twheel-$version.tar.gz" -C "$root/tree" --strip-components=1
+	holds their_languages_are_installed their_languages_are_installed
+	for name in "${names[@]%/*}"; do
+		holds "the binding for $name passes" the_binding_passes "$name"
+	done
+	[ -z "${KEEP:-}" ] || { say "left: $root"; root=; }
+}
+
 lock_systems
 mkdir -p "$work"
 OUTPUT=$work bash "$top/tools/dist.sh" >/dev/null
@@ -410,5 +454,6 @@ for suite in "${suites[@]}"; do
 	host_test "packages-$suite" suite_tests "$suite"
 	root=$bare/tools-$suite
 	host_test "fleet-$suite" fleet_tests "$suite"
+	host_test "bindings-$suite" bindings_tests "$suite"
 done
 tap_summary
