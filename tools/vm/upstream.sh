@@ -223,9 +223,8 @@ programs_pass_after_patch_5()
 		[ ! -e "$carved/$path.c" ]
 		sed -i "s, $path\.o,," "$carved/Kbuild"
 	done
-	names=$(cd "$carved/selftests" && echo {device,clocks}/twheel_*.c)
-	names=${names//*([^ ])\//}
-	KERNELS=$series make -C "$carved" test TESTS="${names//.c/}" >"$carved/log" 2>&1 ||
+	names=$(cd "$carved/selftests" && basename -a -s .c {device,clocks}/twheel_*.c)
+	KERNELS=$series make -C "$carved" test TESTS="${names//$'\n'/ }" >"$carved/log" 2>&1 ||
 		{ grep -E '^not ok|because' "$carved/log"; return 1; }
 	grep -E '^[0-9]{3} passed, 0 failed$' "$carved/log"
 }
