@@ -182,7 +182,8 @@ static noinline bool cancel_copy_one_plain(struct tw_ctx *tw, void __user *user)
 /* Do the single element of a CANCEL by id in the fast path.  False if that is not possible. */
 bool twheel_cancel_plain(struct tw_ctx *tw, void __user *user)
 {
-	return likely(!tw->keys.used) && cancel_copy_one_plain(tw, user);
+	return likely(control_is_started(&tw->control) && !tw->keys.used) &&
+	       cancel_copy_one_plain(tw, user);
 }
 
 /*
@@ -217,7 +218,8 @@ int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key)
 	struct twheel_timeout *t;
 	u32 nr_before;
 
-	if (likely(!tw->keys.used) && likely(cancel_one_plain(tw, id, NULL)))
+	if (likely(control_is_started(&tw->control) && !tw->keys.used) &&
+	    likely(cancel_one_plain(tw, id, NULL)))
 		return 0;
 	twheel_lock(tw);
 	t = timeout_find(tw, id, by_key);

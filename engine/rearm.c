@@ -386,13 +386,15 @@ static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 static __always_inline bool rearm_one_plain(struct tw_ctx *tw, const struct twheel_arm *arm,
 					    struct twheel_arm __user *user)
 {
-	u64 now_ns = arm->flags & TWHEEL_ARM_ABSOLUTE ? 0 : clock_now(&tw->clock);
-	u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
+	u64 now_ns = 0, deadline_ns;
 	struct twheel_timeout *t;
 	bool done = false;
 
-	if (unlikely(trace_twheel_move_enabled()))
+	if (unlikely(!control_is_started(&tw->control) || trace_twheel_move_enabled()))
 		return false;
+	if (!(arm->flags & TWHEEL_ARM_ABSOLUTE))
+		now_ns = clock_now(&tw->clock);
+	deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
 	twheel_lock(tw);
 	if (unlikely(READ_ONCE(tw->control.draining) || deadline_ns >= tw->clock.never_ns ||
 		     plain_has_passed(tw, deadline_ns, now_ns)))
