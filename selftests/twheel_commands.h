@@ -15,7 +15,7 @@ union tw_argument {
 	struct twheel_vector vector;
 	struct twheel_list list;
 	struct twheel_advance advance;
-	unsigned char bytes[640];
+	unsigned char bytes[1024];
 };
 
 union tw_element {
