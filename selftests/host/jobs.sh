@@ -60,7 +60,9 @@ a_job_that_another_process_adds_runs_in_time()
 	pid=$!
 	sleep 0.2
 	"$work/jobs" add "$db" 50 "$command" 0.1 "$command"
-	sleep 0.5
+	until [ "$(first_runs)" ]; do
+		sleep 0.05
+	done
 	kill "$pid"
 	wait "$pid"
 	[ "$(first_runs)" = 2 ]
@@ -83,15 +85,28 @@ a_removed_job_does_not_run()
 	[ "$(first_runs)" = 2 ]
 }
 
+# A command that takes long, and a wait until it has begun: a busy host takes long, too.
+long()
+{
+	echo ": >'$work/here/begun'; sleep 2; $command"
+}
+
+long_has_begun()
+{
+	until [ -e "$work/here/begun" ]; do
+		sleep 0.05
+	done
+}
+
 # The second takes over.
 two_runs_do_no_job_at_once()
 {
 	local first second
 
-	"$work/jobs" add "$db" 0 "sleep 0.3; $command" 0.1 "$command"
+	"$work/jobs" add "$db" 0 "$(long)" 0.1 "$command"
 	"$work/jobs" run "$db" &
 	first=$!
-	sleep 0.1
+	long_has_begun
 	"$work/jobs" run --drain "$db" &
 	second=$!
 	sleep 0.1
@@ -106,10 +121,10 @@ a_job_whose_command_is_ended_by_a_signal_runs_again()
 {
 	local pid
 
-	"$work/jobs" add "$db" 0 "sleep 0.4; $command"
+	"$work/jobs" add "$db" 0 "$(long)"
 	setsid "$work/jobs" run "$db" &
 	pid=$!
-	sleep 0.2
+	long_has_begun
 	kill -TERM -- "-$pid"
 	wait "$pid" && return 1
 	"$work/jobs" run --drain "$db"
@@ -285,8 +300,8 @@ a_command_of_a_worker_that_is_ended_by_a_signal_runs_again()
 
 	setsid "$work/streams" work "${stream[@]}" one 300 &
 	pid=$!
-	add_job 0 "sleep 0.4; $command"
-	sleep 0.2
+	add_job 0 "$(long)"
+	long_has_begun
 	kill -TERM -- "-$pid"
 	wait "$pid" && return 1
 	"$work/streams" work "${stream[@]}" two 300 &
