@@ -272,10 +272,10 @@ static void info_counters(struct tw_ctx *tw, struct twheel_info *info) __must_ho
 	info->late = events->late;
 	info->last_late_ns = events->last_late_ns;
 	info->last_late_at_ns = events->last_late_at_ns;
-	for (i = 0; i < TWHEEL_LATE_TICKS; i++)
+	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
 		info->late_ticks[i] = events->late_ticks[i];
-	for (i = 0; i < TWHEEL_LATE_TICKS; i++)
 		info->unread_ticks[i] = events->unread_ticks[i];
+	}
 	info->longest_unread_at_ns = events->longest_unread_at_ns;
 	info->armed = events->armed;
 	info->expirations = events->expirations;
