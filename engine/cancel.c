@@ -139,23 +139,22 @@ static noinline void cancel_prefetch(struct tw_ctx *tw, const struct twheel_canc
 }
 
 /*
- * The fast path for a single element: cancel a timeout that pends, and copy the result out unless
- * @user is NULL.  False if it takes more than that: nothing is done.
+ * The fast path for a single element: cancel a timeout that pends, and copy the result out.  False
+ * if it takes more than that: nothing is done.
  */
-static __always_inline bool cancel_one_plain(struct tw_ctx *tw, u64 id,
-					     struct twheel_cancel __user *user)
+static noinline bool cancel_plain(struct tw_ctx *tw, struct twheel_cancel __user *user)
 {
+	struct twheel_cancel cancel __uninitialized;
 	struct twheel_timeout *t;
-	bool done = false;
 	u32 nr_before;
 
-	if (unlikely(trace_twheel_cancel_enabled()))
+	if (unlikely(!access_copy_one(&cancel, sizeof(cancel), user) || cancel.reserved ||
+		     trace_twheel_cancel_enabled()))
 		return false;
 	twheel_lock(tw);
-	t = place_at(&tw->places, id_index(id));
-	if (likely(place_has_pending(t, id)))
-		done = !user || access_put_result_locked(TWHEEL_WAS_PENDING, &user->result);
-	if (unlikely(!done)) {
+	t = place_at(&tw->places, id_index(cancel.id));
+	if (unlikely(!place_has_pending(t, cancel.id) ||
+		     !access_put_result_locked(TWHEEL_WAS_PENDING, &user->result))) {
 		twheel_unlock(tw);
 		return false;
 	}
@@ -171,19 +170,10 @@ static __always_inline bool cancel_one_plain(struct tw_ctx *tw, u64 id,
 	return true;
 }
 
-static noinline bool cancel_copy_one_plain(struct tw_ctx *tw, void __user *user)
-{
-	struct twheel_cancel cancel __uninitialized;
-
-	return likely(access_copy_one(&cancel, sizeof(cancel), user)) &&
-	       likely(!cancel.reserved) && cancel_one_plain(tw, cancel.id, user);
-}
-
 /* Do the single element of a CANCEL by id in the fast path.  False if that is not possible. */
 bool twheel_cancel_plain(struct tw_ctx *tw, void __user *user)
 {
-	return likely(control_is_started(&tw->control) && !tw->keys.used) &&
-	       cancel_copy_one_plain(tw, user);
+	return likely(control_is_started(&tw->control) && !tw->keys.used) && cancel_plain(tw, user);
 }
 
 /*
@@ -218,9 +208,6 @@ int twheel_cancel_one(struct tw_ctx *tw, u64 id, bool by_key)
 	struct twheel_timeout *t;
 	u32 nr_before;
 
-	if (likely(control_is_started(&tw->control) && !tw->keys.used) &&
-	    likely(cancel_one_plain(tw, id, NULL)))
-		return 0;
 	twheel_lock(tw);
 	t = timeout_find(tw, id, by_key);
 	spin_lock(&tw->places.lock);
