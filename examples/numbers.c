@@ -29,7 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timeout *owner[NUMBERS];
 static uint32_t unused[NUMBERS], nr_unused;
 
-/* With the lock held.  Whoever has fetched the number finds no owner. */
+/* With the lock held.  If a thread has fetched the number, it finds no owner. */
 static bool forget(struct timeout *t)
 {
 	uint32_t number = t->number;
