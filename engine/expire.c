@@ -111,9 +111,9 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 {
 	struct twheel_wheel *w = &tw->wheel;
 	struct twheel_link *link = w->coming, *first, *last = NULL, *next;
-	unsigned int nr_looked, nr_due = 0;
+	unsigned int nr_scanned, nr_due = 0;
 
-	for (nr_looked = 0; nr_looked < nr && link != &w->end; nr_looked++, link = next) {
+	for (nr_scanned = 0; nr_scanned < nr && link != &w->end; nr_scanned++, link = next) {
 		struct twheel_timeout *t = link_timeout(link);
 		u64 deadline_ns = t->deadline_ns;
 
@@ -134,14 +134,14 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 		nr_due++;
 	}
 	if (!nr_due)
-		return nr_looked;
+		return nr_scanned;
 	first = w->coming;
 	w->coming = link;
 	link->pprev = &w->coming;
 	events_append(&tw->events, first, last, nr_due);
 	tw->events.expirations += nr_due;
 	lateness_note(tw, now_ns, nr_due);
-	return nr_looked;
+	return nr_scanned;
 }
 
 /*

@@ -161,14 +161,14 @@ TRACE_EVENT(twheel_read,
 
 /* A step of a pass was taken. */
 TRACE_EVENT(twheel_pass,
-	TP_PROTO(const struct tw_ctx *tw, enum twheel_counter by, u64 now_ns, u32 looked,
+	TP_PROTO(const struct tw_ctx *tw, enum twheel_counter by, u64 now_ns, u32 scanned,
 		 bool more),
-	TP_ARGS(tw, by, now_ns, looked, more),
+	TP_ARGS(tw, by, now_ns, scanned, more),
 	TP_STRUCT__entry(
 		WHEEL_ENTRY
 		__field(u64, now_ns)
 		__field(u32, by)
-		__field(u32, looked)
+		__field(u32, scanned)
 		__field(u32, unread)
 		__field(u32, more)
 	),
@@ -176,17 +176,17 @@ TRACE_EVENT(twheel_pass,
 		WHEEL_ASSIGN;
 		__entry->now_ns = now_ns;
 		__entry->by = by;
-		__entry->looked = looked;
+		__entry->scanned = scanned;
 		__entry->unread = tw->events.nr_unread;
 		__entry->more = more;
 	),
-	TP_printk(WHEEL_FORMAT " by=%s now_ns=%llu looked=%u unread=%u more=%u",
+	TP_printk(WHEEL_FORMAT " by=%s now_ns=%llu scanned=%u unread=%u more=%u",
 		  WHEEL_VALUES,
 		  __print_symbolic(__entry->by,
 				   { COUNTER_PASSES_SOFTIRQ, "softirq" },
 				   { COUNTER_PASSES_KTHREAD, "kthread" },
 				   { COUNTER_PASSES_CALL, "call" }),
-		  __entry->now_ns, __entry->looked, __entry->unread, __entry->more)
+		  __entry->now_ns, __entry->scanned, __entry->unread, __entry->more)
 );
 
 /*

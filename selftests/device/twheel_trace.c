@@ -201,7 +201,7 @@ TEST_F(trace, the_event_of_a_step_says_who_takes_it_and_what_it_found)
 	stop(_metadata, self);
 	EXPECT_EVENT("twheel_arm", "expire", "id=0x%llx user_data=0x0 deadline_ns=%llu fired_ns=%llu late_ns=0 count=1",
 		     id - 1, TW_MS, TW_MS);
-	EXPECT_EVENT(NULL, "pass", "by=call now_ns=%llu looked=1 unread=1 more=0", TW_MS);
+	EXPECT_EVENT(NULL, "pass", "by=call now_ns=%llu scanned=1 unread=1 more=0", TW_MS);
 }
 
 /*

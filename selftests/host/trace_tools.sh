@@ -132,7 +132,7 @@ all_kinds()
 	twheel_expire: $timeout fired_ns=N late_ns=N count=N
 	twheel_limit: $wheel limit=max_pending uid=N used=N wanted=N most=N
 	twheel_move: $timeout interval_ns=N was_deadline_ns=N was_unread=N
-	twheel_pass: $wheel by=call now_ns=N looked=N unread=N more=N
+	twheel_pass: $wheel by=call now_ns=N scanned=N unread=N more=N
 	twheel_read: $timeout fired_ns=N read_ns=N count=N flags=N
 	EOT
 }
