@@ -232,6 +232,8 @@ void run_shared(const struct peer *peer, uint32_t threads);
 
 /* Of twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);
+/* ARM by records of write(), up to BATCH of them. */
+void twheel_write(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);
 /* From now on the one uses the wheel of the other. */
 void twheel_share(void *self, void *other);
 

@@ -382,6 +382,23 @@ static void close_wheels(void *self)
 
 /* ---- what only twheel does ----------------------------------------------- */
 
+void twheel_write(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
+{
+	struct twheel_record record[BATCH];
+	struct twheel *tw = self;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		record[i] = (struct twheel_record){
+			.op = TWHEEL_OP_ARM,
+			.flags = TWHEEL_ARM_ABSOLUTE,
+			.key = who[i],
+			.expires_ns = deadline_ns[i],
+		};
+	if (write(tw->fd, record, nr * sizeof(record[0])) != (ssize_t)(nr * sizeof(record[0])))
+		err(1, "twheel, write");
+}
+
 void twheel_share(void *self, void *other)
 {
 	struct twheel *tw = self, *with = other;

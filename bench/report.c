@@ -332,6 +332,7 @@ static void print_bars(void)
 	print_one("single ARM, above that", mode, "twheel", "calls", 0, "arm");
 	print_one("single REARM, above that", mode, "twheel", "calls", 0, "refresh");
 	print_one("single CANCEL, above that", mode, "twheel", "calls", 0, "cancel");
+	print_one("ARM by a record of write(), of 256", mode, "twheel", "calls", 0, "records");
 	print_one("bytes per pending timeout, of a million", mode, "twheel", "memory", 1000000,
 		  "bytes");
 	print_one("the same with a refresh table", mode, "twheel-store", "memory", 1000000,
