@@ -121,15 +121,14 @@ a_key_that_cannot_be_read_stops_it()
 
 without_a_key_it_says_so()
 {
-	make_packages $new unsigned REVISION=2 >"$work/said"
+	make_packages $new unsigned REVISION=2 KERNEL_PACKAGE=linux-image-fleet >"$work/said"
 	grep 'is not signed, so Secure Boot would refuse it' "$work/said"
 	[ "$(field "$(module_deb $new unsigned)" Version)" = 1.2.3-2 ]
 }
 
 a_kernel_may_have_another_package()
 {
-	make_packages $new another KERNEL_PACKAGE=linux-image-fleet
-	[ "$(field "$(module_deb $new another)" Depends)" = 'linux-image-fleet, kmod' ]
+	[ "$(field "$(module_deb $new unsigned)" Depends)" = 'linux-image-fleet, kmod' ]
 }
 
 apt_keeps_packages_of_such_names_with_their_kernel()
@@ -158,6 +157,7 @@ stand_ins_are_made()
 		: >"$lists/modules.builtin"
 		stand_in "linux-image-${name[$series]}" "$work/stand-in/$series"
 	done
+	stand_in linux-image-fleet "$work/stand-in/fleet"
 	stand_in twheel-tools "$work/stand-in/tools"
 	stand_in kmod "$work/stand-in/kmod"
 }
@@ -174,7 +174,7 @@ fresh_node()
 	mkdir -p "$work"/node/{usr/lib,var/lib/dpkg/{info,updates}}
 	ln -s usr/lib "$work/node/lib"
 	: >"$work/node/var/lib/dpkg/status"
-	node -i "$work"/kernels/{twheel-tools,kmod}_*.deb
+	node -i "$work"/kernels/{twheel-tools,kmod,linux-image-fleet}_*.deb
 }
 
 kernel() { echo "$work/kernels/linux-image-${name[$1]}_1_all.deb"; }
