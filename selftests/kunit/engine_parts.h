@@ -5,7 +5,6 @@
 #ifdef TWHEEL_SYNCPOINTS
 #include "../syncpoints/syncpoint.c"
 #endif
-#include "../../engine/user_access.c"
 #include "../../engine/account.c"
 #include "../../engine/pages.c"
 #include "../../engine/time.c"
