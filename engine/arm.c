@@ -121,21 +121,6 @@ static __always_inline unsigned int arm_fast(struct tw_ctx *tw, const struct twh
 	return i;
 }
 
-/* Do the rest of a batch, the next element in the slow path, until one faults. */
-static noinline unsigned int arm_rest(struct tw_ctx *tw, const struct twheel_arm *arm,
-				      struct twheel_arm __user *user, unsigned int nr,
-				      struct twheel_call *call, struct arming *arming)
-{
-	u32 stride = call->stride;
-	unsigned int i = 0;
-
-	while (i < nr && arm_slow(tw, arm + i, access_at(user, i, stride), call, arming)) {
-		i++;
-		i += arm_fast(tw, arm + i, access_at(user, i, stride), nr - i, stride, arming);
-	}
-	return i;
-}
-
 /* Write the words of timeouts before they are submitted. */
 static noinline void arm_words(struct tw_ctx *tw, struct twheel_timeout *t, unsigned int nr)
 {
@@ -338,25 +323,27 @@ static noinline int arm_batch(struct tw_ctx *tw, struct twheel_arm __user *user,
 {
 	struct twheel_arm arm[TWHEEL_BATCH] __uninitialized;
 	struct arming arming = {};
-	unsigned int i;
+	u32 stride = call->stride;
+	unsigned int i = 0;
 	int err;
 
 	if (unlikely(READ_ONCE(tw->control.draining)))
 		return -ESHUTDOWN;
-	nr = access_copy_in(arm, sizeof(arm[0]), user, call->stride, nr);
+	nr = access_copy_in(arm, sizeof(arm[0]), user, stride, nr);
 	if (!nr)
 		return -EFAULT;
 	if (!(arm[0].flags & TWHEEL_ARM_ABSOLUTE))
 		arming.now_ns = call_now_ns(tw, call);
 	arming.short_of = twheel_places_take(tw, nr, false, &arming.first);
 	arming.place = arming.first;
-	i = arm_fast(tw, arm, user, nr, call->stride, &arming);
-	if (unlikely(i < nr))
-		i += arm_rest(tw, arm + i, access_at(user, i, call->stride), nr - i, call,
-			      &arming);
+	do {
+		i += arm_fast(tw, arm + i, access_at(user, i, stride), nr - i, stride, &arming);
+		if (likely(i == nr))
+			break;
+	} while (arm_slow(tw, arm + i, access_at(user, i, stride), call, &arming) && ++i < nr);
 	err = arm_finish(tw, &arming);
 	if (unlikely(err)) {
-		arm_take_back(user, call->stride, i, err);
+		arm_take_back(user, stride, i, err);
 		return err;
 	}
 	call->nr_ok += arming.nr;

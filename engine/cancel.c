@@ -13,14 +13,6 @@
 #include "trace.h"
 #include "user_access.h"
 
-/* The result for a timeout, which is NULL if there is none. */
-static int cancel_verdict(const struct twheel_timeout *t)
-{
-	if (!t)
-		return -ENOENT;
-	return timeout_is_unread(t) ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
-}
-
 /* End a timeout: the slow path. */
 static noinline void cancel_do(struct tw_ctx *tw, struct twheel_timeout *t)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
@@ -39,12 +31,13 @@ static noinline void cancel_do(struct tw_ctx *tw, struct twheel_timeout *t)
 }
 
 /* Do an element in the slow path.  False if copying the result out faults. */
-static bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-			struct twheel_cancel __user *user, struct twheel_call *call)
+static noinline bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+				 struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = timeout_find(tw, cancel->id, call->by_key);
-	int result = cancel->reserved ? -EINVAL : cancel_verdict(t);
+	int result = cancel->reserved ? -EINVAL : !t ? -ENOENT :
+		     timeout_is_unread(t) ? TWHEEL_WAS_UNREAD : TWHEEL_WAS_PENDING;
 
 	if (!access_put_result_locked(result, &user->result))
 		return false;
@@ -86,23 +79,6 @@ cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	return i;
 }
 
-/* Do the rest of a batch: the next element in the slow path, and if @any, all of them. */
-static noinline unsigned int
-cancel_rest(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call, bool any)
-	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
-{
-	u32 stride = call->stride;
-	unsigned int i = 0;
-
-	while (i < nr && cancel_slow(tw, cancel + i, access_at(user, i, stride), call)) {
-		i++;
-		if (!any)
-			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call);
-	}
-	return i;
-}
-
 /*
  * Do the elements of a batch, until one faults; returns how many.  If the wheel is keyed, or the
  * tracepoint is on, all take the slow path.
@@ -112,12 +88,16 @@ cancel_elements(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 		struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	bool any = tw->keys.used || trace_twheel_cancel_enabled();
-	unsigned int i = any ? 0 : cancel_fast(tw, cancel, user, nr, call);
+	bool all_slow = tw->keys.used || trace_twheel_cancel_enabled();
+	u32 stride = call->stride;
+	unsigned int i = 0;
 
-	if (unlikely(i < nr))
-		i += cancel_rest(tw, cancel + i, access_at(user, i, call->stride), nr - i, call,
-				 any);
+	do {
+		if (!all_slow)
+			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call);
+		if (likely(i == nr))
+			break;
+	} while (cancel_slow(tw, cancel + i, access_at(user, i, stride), call) && ++i < nr);
 	return i;
 }
 

@@ -263,8 +263,9 @@ static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming
 }
 
 /* Do an element in the slow path.  False if copying its result out faults, or it needs memory. */
-static bool rearm_slow(struct tw_ctx *tw, struct twheel_arm *arm, struct twheel_arm __user *user,
-		       struct rearming *rearming) __must_hold(&tw->lock)
+static noinline bool rearm_slow(struct tw_ctx *tw, struct twheel_arm *arm,
+				struct twheel_arm __user *user, struct rearming *rearming)
+	__must_hold(&tw->lock)
 {
 	struct twheel_timeout *t = NULL;
 	int result = rearm_find(tw, arm, rearming, &t);
@@ -341,42 +342,34 @@ static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct t
 	return i;
 }
 
-/* Do elements, the first one in the slow path: a rearm_elements_fn. */
-static noinline unsigned int rearm_rest(struct tw_ctx *tw, struct twheel_arm *arm,
-					struct twheel_arm __user *user, unsigned int nr,
-					struct rearming *rearming) __must_hold(&tw->lock)
-{
-	u64 from_ns = rearm_from_ns(tw, rearming);
-	u32 stride = rearming->call->stride;
-	unsigned int i = 0;
-
-	while (i < nr && rearm_slow(tw, arm + i, access_at(user, i, stride), rearming)) {
-		rearming->refused = 0;
-		i++;
-		if (from_ns != NEVER_NS)
-			i += rearm_fast(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
-					rearming);
-	}
-	return i;
-}
-
-/* Do the elements of a REARM: a rearm_elements_fn. */
+/*
+ * Do the elements of a REARM: a rearm_elements_fn.  The slow path wants the clock.  An element that
+ * the device has comes here only if it is for the slow path.
+ */
 static unsigned int rearm_elements(struct tw_ctx *tw, struct twheel_arm *arm,
 				   struct twheel_arm __user *user, unsigned int nr,
 				   struct rearming *rearming) __must_hold(&tw->lock)
 {
+	u32 stride = rearming->call->stride;
 	u64 from_ns = certain_ns(tw);
 	unsigned int i = 0;
 
 	if (from_ns == NEVER_NS || !(arm->flags & TWHEEL_ARM_ABSOLUTE) ||
 	    rearm_is_slow(rearming->call))
 		from_ns = rearm_from_ns(tw, rearming);
-	if (likely(from_ns != NEVER_NS))
-		i = rearm_fast(tw, arm, user, nr, from_ns, rearming);
-	if (unlikely(i < nr))
-		i += rearm_rest(tw, arm + i, access_at(user, i, rearming->call->stride), nr - i,
-				rearming);
-	return i;
+	for (;;) {
+		if (likely(user && from_ns != NEVER_NS))
+			i += rearm_fast(tw, arm + i, access_at(user, i, stride), nr - i, from_ns,
+					rearming);
+		if (likely(i == nr))
+			return i;
+		if (!rearming->now_ns)
+			from_ns = rearm_from_ns(tw, rearming);
+		if (!rearm_slow(tw, arm + i, access_at(user, i, stride), rearming))
+			return i;
+		rearming->refused = 0;
+		i++;
+	}
 }
 
 /*
@@ -438,7 +431,7 @@ int twheel_rearm_step(struct tw_ctx *tw, void __user *user, unsigned int nr,
 int twheel_rearm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool by_key, bool nowait)
 {
 	return !by_key && rearm_one_plain(tw, arm, NULL) ? 0 :
-	       rearm_single(tw, arm, by_key, nowait, rearm_rest);
+	       rearm_single(tw, arm, by_key, nowait, rearm_elements);
 }
 
 /* ARM in a keyed wheel */
