@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel-bench: the same workloads for the device and for what else there is.
+ * twheel-bench: the same workloads for the device and for its peers.
  *
- * Each measurement is made by a process of its own, one at a time.  What it found
- * comes back as rows of CSV, which make the tables at the end.
+ * Each measurement is made by a process of its own, one at a time.  The process returns its results
+ * as rows of CSV, from which the tables are made at the end.
  */
 #include "bench.h"
 
@@ -17,10 +17,10 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* A million timerfds, and some more that come and go. */
+/* Enough for a million timerfds, and some more descriptors that come and go. */
 #define DESCRIPTORS	2100000
 
-/* With so few, what a measurement finds is seen in its result; see measure(). */
+/* If at most so many timeouts pend, earlier measurements change the result; see measure(). */
 #define FEW		10000
 #define ROUNDS		3
 
@@ -60,15 +60,15 @@ const struct peer *const peers[] = {
 	&peer_libevent, NULL
 };
 
-/* Some share a process, and so a function. */
+/* Workloads that share a process share a function. */
 static const struct {
 	const char *name;
 	void (*run)(const struct peer *peer, uint32_t n);
 	uint32_t sizes[5];
-	bool needs_cpus;	/* and has no meaning with one */
-	bool one_counts;	/* but has with one thread */
-	bool needs_hours;	/* which nobody has where they are real */
-	bool own_sizes;		/* which are no numbers of timeouts that pend */
+	bool needs_cpus;	/* it has no meaning with one processor */
+	bool one_counts;	/* but it has with one thread */
+	bool needs_hours;	/* nobody has them if they are real hours */
+	bool own_sizes;		/* its sizes are no numbers of timeouts that pend */
 } workloads[NR_WORKLOADS] = {
 	[ARM] = { "arm", run_ops, { 1000, 10000, 100000, 1000000 } },
 	[REFRESH] = { "refresh", run_ops },
@@ -137,7 +137,7 @@ static const struct argp argp = {
 	NULL, NULL, NULL
 };
 
-/* Is the word in the list? Without a list all are. */
+/* Whether the word is in the list.  If there is no list, all words are. */
 static bool in_list(const char *list, const char *word)
 {
 	size_t len = strlen(word);
@@ -177,7 +177,7 @@ static void write_limit(const char *path)
 	fclose(file);
 }
 
-/* As many descriptors and signals as anybody wants; root may ask for more. */
+/* Allow as many descriptors and signals as any back end needs; root may ask for more. */
 static void raise_limits(void)
 {
 	const struct rlimit descriptors = { DESCRIPTORS, DESCRIPTORS };
@@ -197,9 +197,9 @@ static void in_child(int out, const struct peer *peer, enum workload w, uint32_t
 {
 	dup2(out, STDOUT_FILENO);
 	close(out);
-	/* One that hangs is to be told of, and the others to go on. */
+	/* If a measurement hangs, SIGALRM ends it: it is reported, and the others go on. */
 	alarm(counts_instructions ? 4 * 3600 : 600);
-	/* The same distance from the kernel's own timers, each time. */
+	/* Start at the same distance from the kernel's own timers, each time. */
 	if (counts_instructions)
 		sleep_until((now_ns() / SEC + 1) * SEC);
 	workloads[w].run(peer, n);
@@ -239,7 +239,7 @@ static void measure_once(const struct peer *peer, enum workload w, uint32_t n, s
 	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 		fprintf(stderr, "# skipped: %s: %s, %u ended with status %#x\n",
 			peer->name, workloads[w].name, n, status);
-	/* The kernel goes on for a while with what a process leaves behind. */
+	/* After a process has ended, the kernel still works for a while to clean up. */
 	sleep_until(now_ns() + (counts_instructions ? 5 * SEC : SEC / 5));
 }
 
@@ -248,7 +248,7 @@ static double value_in(const char *row)
 	return strtod(strrchr(row, ',') + 1, NULL);
 }
 
-/* Each row with the median of its values; one that failed has found fewer rows. */
+/* Each row with the median of its values.  If a run failed, it has fewer rows. */
 static void median(const struct found *found, struct found *result)
 {
 	const char *row[ROUNDS];
@@ -282,15 +282,15 @@ static void tell(const struct found *found)
 	if (!csv)
 		return;
 	fflush(csv);
-	/* The interrupts of a serial line are not to be measured. */
+	/* Do not measure the interrupts of a serial line. */
 	tcdrain(fileno(csv));
 }
 
 /*
- * Instructions of a few timeouts are compared with those of another run, which may
- * have measured more or less before: the slabs and free lists that a measurement
- * finds make 15 % of a thousand arms.  So the same one goes before it and is thrown
- * away, and the median of some is taken.
+ * Measure one size of one workload.  The slabs and free lists that earlier measurements left make
+ * 15 % of a thousand arms, and another run may have made others.  So if instructions are counted,
+ * measure once before, without a result; if there are few timeouts, take the median of several
+ * runs.
  */
 static void measure(const struct peer *peer, enum workload w, uint32_t n)
 {
@@ -313,7 +313,7 @@ static void measure(const struct peer *peer, enum workload w, uint32_t n)
 	}
 }
 
-/* n, as far as the peer can go; 0 where that has been done already. */
+/* n, or the most that the peer can hold; 0 if that has been measured already. */
 static uint32_t next_size(const struct peer *peer, const uint32_t *sizes, int i)
 {
 	if (!peer->max || sizes[i] <= peer->max)
@@ -354,7 +354,7 @@ static void measure_peer(const struct peer *peer)
 		fprintf(stderr, "# skipped: %s: %s\n", peer->name, why);
 		return;
 	}
-	/* The process of the first also does the other two. */
+	/* The process that measures the first also measures the other two. */
 	if (todo & (DOES(ARM) | DOES(REFRESH) | DOES(CANCEL)))
 		todo = (todo & ~(DOES(REFRESH) | DOES(CANCEL))) | DOES(ARM);
 	for (w = 0; w < NR_WORKLOADS; w++)

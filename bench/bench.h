@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the benchmark's parts share: the interface of a back end, the meter, and how
- * results are told.
+ * Shared by the benchmark's parts: the interface of a back end, the meter, and the report of
+ * results.
  *
  * A timeout is known by a number, 0 to n - 1, which the back end translates.
  * Deadlines are nanoseconds on CLOCK_MONOTONIC.
@@ -20,10 +20,10 @@
 #define SEC		1000000000ULL
 #define ARRAY_SIZE(x)	(sizeof(x) / sizeof((x)[0]))
 
-/* How late a timeout may be, for the back ends that can be told. */
+/* How late a timeout may be, for the back ends that have slack. */
 #define SLACK_NS	(15 * MS)
 
-/* Timeouts that the workloads hand over at a time. */
+/* How many timeouts the workloads hand over at a time. */
 #define BATCH		256
 
 /* ---- the back ends ------------------------------------------------------- */
@@ -39,30 +39,30 @@ enum workload {
 #define DOES_ALL	(DOES(CALLS) - 1)
 #define DOES_OPS	(DOES(ARM) | DOES(REFRESH) | DOES(CANCEL) | DOES(EARLIER) | DOES(YOUNG))
 #define DOES_MEMORY	(DOES(MEMORY) | DOES(CHURN) | DOES(MOVED))
-/* Those that are a loop with turns. */
+/* The workloads that are a loop with turns. */
 #define DOES_DAEMON	(DOES(REQUEST) | DOES(SLOW) | DOES(LIFO) | DOES(RESTART) | DOES(LENGTHS) | \
 			 DOES(BURST))
-/* Those that tell what one timeout costs, and depend on what was measured before. */
+/* The workloads that report the cost of one timeout, which depends on earlier measurements. */
 #define DOES_COST	(DOES_OPS | DOES(EXPIRE) | DOES(MIX))
 
-/* What a back end is opened with. */
+/* The parameters with which a back end is opened. */
 struct setup {
 	uint32_t nr;		/* timeouts */
-	uint64_t same_ns;	/* the one distance all are armed with, or 0 */
-	uint64_t other_ns;	/* that of the upper half of them, where it is another, or 0 */
+	uint64_t same_ns;	/* the one distance that all are armed with, or 0 */
+	uint64_t other_ns;	/* that of the upper half of them, if it is another, or 0 */
 	/*
 	 * The workload is a loop: wait() is called once a turn, and all are armed with
 	 * same_ns, or other_ns, from the present.
 	 */
 	bool turns;
 	/*
-	 * Several threads arm and cancel, one by one, after same_ns; turns is set, too.  What
-	 * reads the clock itself gets that distance in place of a deadline.
+	 * Several threads arm and cancel, one by one, after same_ns; turns is set, too.  If the
+	 * back end reads the clock itself, it gets that distance in place of a deadline.
 	 */
 	bool shared;
 	/*
-	 * How late they are is measured, and there is no descriptor but the peer's own: what
-	 * sleeps until a time does not do it by a timeout of poll(), which is 0.1 % late.
+	 * Lateness is measured, and there is no descriptor but the peer's own.  If the back end
+	 * sleeps until a time, it does not do so by a timeout of poll(), which is 0.1 % late.
 	 */
 	bool in_time;
 };
@@ -72,51 +72,51 @@ static inline uint64_t length_of(const struct setup *setup, uint32_t who)
 	return setup->other_ns && who >= setup->nr / 2 ? setup->other_ns : setup->same_ns;
 }
 
-/* What a library tells of itself. */
+/* The counters that a library keeps of itself. */
 struct tally {
-	uint64_t vain;		/* events of timeouts that were stopped */
-	uint64_t rearmed;	/* and of those that were moved */
+	uint64_t vain;		/* events of timeouts that had been stopped */
+	uint64_t rearmed;	/* events of timeouts that had been moved */
 	uint64_t calls;		/* of the wheel, or of the kernel */
 };
 
 /*
- * One way to have timeouts.  A function that fails ends the process with a
- * message: each measurement is a process of its own.
+ * One way to have timeouts.  If a function fails, it ends the process with a message: each
+ * measurement is a process of its own.
  */
 struct peer {
 	const char *name;
 	const char *usage;	/* how it is used, for the reader of the table */
 	unsigned int workloads;
 	uint32_t max;		/* the most it can hold, or take time for; 0: any */
-	uint32_t batch;		/* at a time, where not BATCH */
-	uint32_t timer_size;	/* bytes of the caller's for each, to be told apart; or 0 */
-	uint32_t wheel_size;	/* likewise, of what all timers are in */
-	bool is_structure;	/* the memory that it gets is the structure, and no handle of one */
+	uint32_t batch;		/* timeouts at a time, if not BATCH */
+	uint32_t timer_size;	/* bytes of the caller for each timeout, for the report; or 0 */
+	uint32_t wheel_size;	/* bytes of the caller for what all timers are in; or 0 */
+	bool is_structure;	/* that memory is the structure itself, not a handle of one */
 	bool reads_clock;	/* in arm(), and */
-	bool has_lock;		/* of its own, where setup.shared is set */
-	/* Why it cannot be measured here; NULL where it can. */
+	bool has_lock;		/* its own lock, if setup.shared is set */
+	/* Why it cannot be measured here; NULL if it can. */
 	const char *(*absent)(void);
 	void *(*open)(const struct setup *setup);
-	/* What is made once for each and serves many arms; NULL: nothing. */
+	/* Make what serves many arms of a timeout.  NULL: nothing has to be made. */
 	void (*create)(void *self, uint32_t first, uint32_t nr);
 	void (*arm)(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);
 	void (*refresh)(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);
 	void (*cancel)(void *self, const uint32_t *who, uint32_t nr);
-	/* Tells expired() what has expired; if so asked, sleeps until something has. */
+	/* Pass the timeouts that have expired to expired(); if `sleep', sleep until one has. */
 	void (*wait)(void *self, bool sleep);
-	/* From now on the sleep of wait() also ends when this descriptor is readable. */
+	/* From now on, let the sleep of wait() also end when this descriptor is readable. */
 	void (*watch)(void *self, int fd);
-	/* Runs fn() in a turn of its loop. NULL: fn(), and then wait() without sleep. */
+	/* Run fn() in a turn of its loop. NULL: fn(), and then wait() without sleep. */
 	void (*turn)(void *self, void (*fn)(void *arg), void *arg);
-	/* NULL: it does not know. */
+	/* NULL: it has no counters. */
 	void (*tally)(void *self, struct tally *tally);
-	/* Waits until what was handed over has been taken. NULL: it always is. */
+	/* Wait until all that was handed over is in force. NULL: it always is. */
 	void (*settle)(void *self);
 	/* NULL: the end of the process does it. */
 	void (*close)(void *self);
 };
 
-/* For a back end whose library was not there when this was built. */
+/* A back end whose library was missing when this was built. */
 #define ABSENT_PEER(var, its_name, why)					\
 	static const char *var##_absent(void) { return why; }		\
 	const struct peer var = { .name = its_name, .workloads = DOES_ALL,\
@@ -131,7 +131,7 @@ extern const struct peer peer_empty, peer_libtwheel, peer_libtwheel_fd,
 	peer_callout, peer_levels, peer_bpf_timer, peer_bpf_1ms, peer_bpf_store;
 extern const struct peer *const peers[];
 
-/* Those that have expired since the caller last set nr_expired to 0. */
+/* The timeouts that have expired since the caller last set nr_expired to 0. */
 extern uint32_t *expired_who;
 extern uint32_t nr_expired;
 
@@ -145,7 +145,7 @@ static inline void expired(uint32_t who)
 /* The clock counts instructions: see meter.c. */
 extern bool counts_instructions;
 
-/* What has been used up, at a moment or between two. */
+/* The resources that have been used, at a moment or between two. */
 struct meter {
 	uint64_t elapsed_ns;
 	uint64_t busy_ns;	/* or instructions */
@@ -155,7 +155,7 @@ struct meter {
 
 void meter_start(struct meter *meter);
 void meter_stop(struct meter *meter);
-/* Bytes that nobody uses; at rest, and where nothing else goes on. */
+/* Bytes of memory that nobody uses: for a machine at rest, on which nothing else runs. */
 uint64_t free_bytes(void);
 uint64_t slab_bytes(void);
 /* Memory of this process alone. */
@@ -163,7 +163,7 @@ uint64_t process_bytes(void);
 /* Context switches of another process. */
 uint64_t switches_of(int pid);
 uint64_t kthread_switches(void);
-/* Until the module's kthreads have nothing more to do. */
+/* Sleep until the module's kthreads have nothing more to do. */
 void kthreads_rest(void);
 /* The machine's interrupts of local timers, and all of them. */
 void count_interrupts(uint64_t *timers, uint64_t *all);
@@ -190,20 +190,20 @@ static inline uint32_t random32(uint64_t *seed)
 	return *seed >> 32;
 }
 
-/* Memory that is there: touching it later costs nothing. */
+/* Memory whose pages are allocated: to touch it later costs nothing. */
 void *get_memory(size_t nr, size_t size);
-/* It counts the bytes that were asked for, and the pages that these take. */
+/* How many bytes were asked for, and how many bytes of pages these take. */
 extern uint64_t got_bytes, got_page_bytes;
 
 /* One row of the CSV. */
 void result(const char *peer, const char *workload, uint32_t n, const char *metric, double value);
-/* What one of so many has cost, in the unit of this mode. */
+/* The cost of one of `times' operations, in the unit of this mode. */
 void result_cost(const char *peer, const char *workload, uint32_t n, const struct meter *meter,
 		 uint64_t times);
 
 /* ---- workloads, each in a process of its own ----------------------------- */
 
-/* Those of the same process. */
+/* The workloads that were asked for of the same process. */
 extern unsigned int wanted;
 
 void run_ops(const struct peer *peer, uint32_t n);
@@ -230,18 +230,18 @@ void run_dispatch(const struct peer *peer, uint32_t n);
 void run_wheels(const struct peer *peer, uint32_t n);
 void run_shared(const struct peer *peer, uint32_t threads);
 
-/* Of twheel alone. */
+/* For twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);
 /* ARM by records of write(), up to BATCH of them. */
 void twheel_write(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);
-/* From now on the one uses the wheel of the other. */
+/* From now on self uses the wheel of other. */
 void twheel_share(void *self, void *other);
 
 /* ---- the report ---------------------------------------------------------- */
 
 void report_row(const char *line);
 void report_print(void);
-/* Compares with an older CSV; how many values moved, or -1. */
+/* Compare with an older CSV; return how many values have moved, or -1. */
 int report_compare(const char *path);
 int report_read(const char *path);
 

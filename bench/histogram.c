@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A histogram after HdrHistogram (Gil Tene): log-linear buckets.  Values below
- * 2^11 have a bucket each; above, each power of two is cut into 2^10 equal
- * buckets, so that no value is told with an error of more than 0.1 %.
+ * A histogram after HdrHistogram (Gil Tene): log-linear buckets.  Values below 2^11 have a bucket
+ * each; above, each power of two is cut into 2^10 equal buckets, so that no value has an error of
+ * more than 0.1 %.
  */
 #include "histogram.h"
 
@@ -28,7 +28,7 @@ struct histogram *histogram_new(void)
 	return histogram;
 }
 
-/* How many of the lowest bits a bucket does not tell apart. */
+/* How many of the lowest bits make no difference to the bucket. */
 static unsigned int shift_of(uint64_t value)
 {
 	return value < 2 * HALF ? 0 : 63 - __builtin_clzll(value) - HALF_BITS;

@@ -7,7 +7,7 @@
 
 struct histogram *histogram_new(void);
 void histogram_add(struct histogram *histogram, uint64_t value);
-/* The value that so much of all, 0 to 1, do not exceed. */
+/* The value that this share of all values, 0 to 1, do not exceed. */
 uint64_t histogram_at(const struct histogram *histogram, double share);
 uint64_t histogram_max(const struct histogram *histogram);
 

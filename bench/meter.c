@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What has been used up.
+ * Measures the time and the memory that are used.
  *
- * In a virtual machine with one CPU whose clock counts instructions, that is
- * what the clock says, less the time it was idle, which a module tells (see
- * idle/): user, kernel, kthreads and interrupts together.
+ * If the clock of a virtual machine with one CPU counts instructions, the time is that of the
+ * clock, less the idle time, which a module measures (see idle/): user, kernel, kthreads and
+ * interrupts together.
  *
- * Elsewhere it is the processor time of this process and of the module's
- * kthreads.
+ * Otherwise it is the processor time of this process and of the module's kthreads.
  */
 #include "bench.h"
 
@@ -149,7 +148,7 @@ static uint64_t process_switches(void)
 	return usage.ru_nvcsw;
 }
 
-/* What is looked at last here is looked at first by meter_stop(). */
+/* Read the values in the reverse order of meter_stop(). */
 void meter_start(struct meter *meter)
 {
 	meter->kthread_wakeups = kthread_switches();
@@ -172,8 +171,8 @@ void meter_stop(struct meter *meter)
 }
 
 /*
- * MemFree, and the tens of megabytes that each processor may have on lists of
- * its own, after what RCU and others free in the background is free.
+ * MemFree, and the tens of megabytes that each processor may have on lists of its own.  First wait
+ * until RCU and others have freed what they free in the background.
  */
 uint64_t free_bytes(void)
 {
@@ -195,7 +194,7 @@ uint64_t slab_bytes(void)
 
 uint64_t process_bytes(void)
 {
-	/* RssAnon lacks what a processor has not yet added. */
+	/* RssAnon lacks the pages that a processor has not yet added. */
 	return sum_of("/proc/self/smaps_rollup", "Anonymous:") * 1024;
 }
 
@@ -212,7 +211,7 @@ void count_interrupts(uint64_t *timers, uint64_t *all)
 		bool loc = !strncmp(at, "LOC:", 4);
 		uint64_t number;
 
-		/* /proc/stat leaves those out that have letters. */
+		/* /proc/stat lacks the interrupts whose names are letters. */
 		if (!isupper(*at) || !strchr(at, ':'))
 			continue;
 		at = strchr(at, ':') + 1;

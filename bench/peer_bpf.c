@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Timers of BPF: one in each element of an array.  A batch is put into memory that is
- * shared with a program (timers.bpf.c), and one system call runs the program for all
- * of it.  What has expired comes through a ring, and is read without a system call.
+ * Timers of BPF: one in each element of an array.  A batch is put into memory that is shared with a
+ * program (timers.bpf.c), and one system call runs the program for all of it.  Expired timeouts
+ * come through a ring, which is read without a system call.
  */
 #include "bench.h"
 
@@ -18,7 +18,7 @@
 
 #include "timers_bpf.h"
 
-/* Of an event in the ring: four for the index, rounded up, and eight before it. */
+/* The size of an event in the ring: four bytes for the index, rounded up, and eight before it. */
 #define EVENT_BYTES	16
 
 _Static_assert(BATCH <= TIMERS_BATCH, "a batch goes in one call");
@@ -59,7 +59,7 @@ static int on_event(void *ctx, void *data, size_t size)
 
 /* ---- loading it ----------------------------------------------------------- */
 
-/* By the end of its name: before that of a section comes that of the object. */
+/* Compare the end of the name: before a section's name stands that of the object. */
 static struct bpf_map *map_of(struct bpf_object *object, const char *name)
 {
 	struct bpf_map *map;
@@ -89,13 +89,13 @@ static void *mapped(struct bpf_object *object, const char *name, size_t bytes)
 	return memory;
 }
 
-/* Timers before 6.4 are relative ones, which the program makes of ours. */
+/* Before 6.4, timers are relative: the program converts the deadlines. */
 static uint32_t has_absolute = 1;
 
 /*
- * Room for the event of each, and for one that stays free.  With less, those that find
- * no room would have to be lost, or to be tried again, which a processor does not keep
- * up with when they are many.
+ * Room for an event of each timeout, and for one that stays free.  If the ring were smaller, events
+ * that find no room would have to be lost or tried again, and a processor does not keep up with
+ * many of these.
  */
 static uint32_t ring_bytes(uint32_t nr)
 {
@@ -106,7 +106,7 @@ static uint32_t ring_bytes(uint32_t nr)
 	return bytes;
 }
 
-/* Whether it works; errno says why not. */
+/* Return whether it works; if not, errno says why. */
 static bool load(struct bpf_timers *t)
 {
 	const size_t size = timers_object_end - timers_object;
@@ -145,7 +145,7 @@ static void run_well(const struct bpf_timers *t, int program, uint32_t nr)
 		errx(1, "BPF: %u of %u: %s", t->batch->nr_done, nr, strerror(-t->batch->error));
 }
 
-/* Tries it once, with a timer that nobody waits for. */
+/* Try it once, with a timer that nobody waits for. */
 static const char *absent(void)
 {
 	struct bpf_timers t = { .nr = 1 };
@@ -183,7 +183,7 @@ static void *open_exact(const struct setup *setup)
 	return opened(setup, 1, false);
 }
 
-/* No less exact than a wheel of 1 ms; those of one millisecond expire together. */
+/* As exact as a wheel of 1 ms: timers of the same millisecond expire together. */
 static void *open_1ms(const struct setup *setup)
 {
 	return opened(setup, MS, false);
@@ -194,7 +194,7 @@ static void *open_store(const struct setup *setup)
 	return opened(setup, MS, true);
 }
 
-/* They are allocated in a way that must not wait, and that may fail for the moment. */
+/* Timers are allocated without waiting, which may fail for the moment. */
 #define PATIENCE	1000
 
 static void create(void *self, uint32_t first, uint32_t nr)
@@ -202,7 +202,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 	struct bpf_timers *t = self;
 	uint32_t i, tries = 0;
 
-	/* Once, for as many as there will be. */
+	/* Load the programs once, for all timers. */
 	if (!first) {
 		if (!load(t))
 			err(1, "timers.bpf.o");
@@ -273,7 +273,9 @@ static void wait_program(void *self, bool sleep)
 		errx(1, "ring_buffer__poll: %s", strerror(-got));
 }
 
-/* To its epoll set; by data.fd it knows a ring, here its only one. */
+/*
+ * Add the descriptor to the ring's epoll set.  There, data.fd is a ring's index: 0 is the only one.
+ */
 static void watch(void *self, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = 0 };
@@ -306,7 +308,7 @@ const struct peer peer_bpf_1ms = {
 	.refresh = arm,
 };
 
-/* The table of twheel, made of BPF: the callback looks whether there is a later deadline. */
+/* Twheel's refresh table, made of BPF: the callback checks whether there is a later deadline. */
 const struct peer peer_bpf_store = {
 	BPF_PEER,
 	.name = "bpf-store",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The floor: a wheel of one level, of linked timers, as callout wheels of kernels are.  It has
- * 2^18 slots of a tick of 1 ms, and looks at each slot that it passes.  Its loop sleeps until
- * the next slot that is not empty, which it finds by looking at the slots, a second ahead at
- * most.  It has one thread, one clock, and nothing but one-shots.
+ * The floor: a wheel of one level, of linked timers, as callout wheels of kernels are.  It has 2^18
+ * slots of a tick of 1 ms, and scans each slot that it passes.  Its loop sleeps until the next slot
+ * that is not empty, which it finds by scanning the slots, a second ahead at most.  It has one
+ * thread, one clock, and nothing but one-shots.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -27,7 +27,7 @@ struct callout {
 	struct timer *slot[SLOTS];
 	struct timer *timer;
 	struct setup setup;
-	uint64_t tick;		/* all up to here have been looked at */
+	uint64_t tick;		/* all slots up to here have been scanned */
 	int fd;			/* never readable */
 };
 
@@ -128,7 +128,7 @@ static void wait(void *self, bool sleep)
 		pass_slot(c, ++c->tick);
 }
 
-/* In place of the one that is never readable. */
+/* The descriptor replaces the one that is never readable. */
 static void watch(void *self, int fd)
 {
 	struct callout *c = self;

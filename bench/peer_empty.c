@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Remembers deadlines and nothing else: what the benchmark's own loops cost, to
- * be subtracted from the others.
+ * Only remembers deadlines: its cost is that of the benchmark's own loops, and is subtracted from
+ * the others.
  */
 #include "bench.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 struct empty {
-	int fd;			/* what a loop with turns asks of, or -1 */
+	int fd;			/* the descriptor that a loop with turns polls, or -1 */
 	uint64_t *deadline_of;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program without any library would have: a heap, each node with four
- * children, and one timerfd for its least deadline.  The timerfd is set when the
- * program is about to sleep, and only to an earlier point than it is set to: where
- * the first one was moved on, it wakes the program in vain once.
+ * The timers of a program without any library: a heap, each node with four children, and one
+ * timerfd for its least deadline.  The timerfd is set when the program is about to sleep, and only
+ * to an earlier time than it is set to.  If the first timer was moved on, the timerfd wakes the
+ * program once in vain.
  */
 #include "bench.h"
 
@@ -23,9 +23,9 @@ struct heap {
 	int fd;
 	int watched;		/* or -1 */
 	uint32_t nr, max;
-	uint64_t set_ns;	/* what the timerfd is set to; 0: nothing */
+	uint64_t set_ns;	/* the time that the timerfd is set to; 0: none */
 	struct node *node;
-	uint32_t *place;	/* of who, in node[]; + 1, 0 when it is in none */
+	uint32_t *place;	/* the index of each timer in node[], + 1; 0 if it is not there */
 };
 
 static void *open_heap(const struct setup *setup)
@@ -45,7 +45,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 	struct heap *heap = self;
 
 	(void)nr;
-	/* Once, for as many as there will be. */
+	/* Allocate once, for all timers. */
 	if (first)
 		return;
 	heap->node = get_memory(heap->max, sizeof(*heap->node));
@@ -95,7 +95,7 @@ static void move(struct heap *heap, uint32_t at, struct node node)
 		down(heap, at, node);
 }
 
-/* The last one takes the place of the one that goes. */
+/* Remove a node: the last one takes its place. */
 static void take_out(struct heap *heap, uint32_t at)
 {
 	heap->place[heap->node[at].who] = 0;
@@ -104,7 +104,7 @@ static void take_out(struct heap *heap, uint32_t at)
 		move(heap, at, heap->node[heap->nr]);
 }
 
-/* One that is there is moved. */
+/* If a timer is in the heap, it is moved. */
 static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct heap *heap = self;
@@ -156,7 +156,7 @@ static void set_timerfd(struct heap *heap)
 	heap->set_ns = ns;
 }
 
-/* Whether it has expired; then it is set to nothing. */
+/* Return whether the timerfd has expired; then it is set to nothing. */
 static bool read_timerfd(struct heap *heap)
 {
 	uint64_t count;
@@ -176,7 +176,7 @@ static void wait(void *self, bool sleep)
 	};
 	nfds_t nr = heap->watched < 0 ? 1 : 2;
 
-	/* The loop of a server asks the kernel at each turn. */
+	/* The loop of a server polls the kernel in each turn. */
 	do {
 		set_timerfd(heap);
 		if (poll(pfd, nr, sleep ? -1 : 0) < 0)

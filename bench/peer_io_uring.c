@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * io_uring's timeouts, 256 to a submission.  What succeeds at once says nothing
- * (IOSQE_CQE_SKIP_SUCCESS), completions are run by the one that waits for them
+ * io_uring's timeouts, 256 to a submission.  If a request succeeds at once, it has no completion
+ * (IOSQE_CQE_SKIP_SUCCESS).  Completions are run by the thread that waits for them
  * (IORING_SETUP_DEFER_TASKRUN), and their ring holds as many as may come at once.
  */
 #include "bench.h"
@@ -15,7 +15,7 @@
 
 /* The longest ring of completions that there is. */
 #define CQES_MAX	65536
-/* user_data of what is no timeout. */
+/* user_data of requests that are no timeouts. */
 #define NOBODY		UINT64_MAX
 
 struct uring {
@@ -28,7 +28,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* A ring of this many, which one thread uses, or several. */
+/* Make a ring for this many requests, used by one thread or by several. */
 static const char *start(struct io_uring *ring, uint32_t nr, bool shared)
 {
 	uint32_t entries = least(nr, BATCH), completions = least(2 * nr, CQES_MAX);
@@ -39,7 +39,7 @@ static const char *start(struct io_uring *ring, uint32_t nr, bool shared)
 	};
 	int ret = shared ? -EINVAL : io_uring_queue_init_params(entries, ring, &params);
 
-	/* Before 6.1, too. */
+	/* For kernels before 6.1, too. */
 	if (ret == -EINVAL) {
 		params = (struct io_uring_params){
 			.flags = IORING_SETUP_CQSIZE,
@@ -79,7 +79,7 @@ static struct __kernel_timespec *timespec_of(struct uring *u, uint32_t i, uint64
 	return &u->deadline[i];
 }
 
-/* There is room for a batch, and each batch is submitted. */
+/* The ring has room for a batch, and each batch is submitted. */
 static struct io_uring_sqe *next(struct uring *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
@@ -126,7 +126,7 @@ static void refresh(void *self, const uint32_t *who, const uint64_t *deadline_ns
 	submit(u, nr);
 }
 
-/* Of a timeout that was cancelled or could not be moved there is nothing to tell. */
+/* If a timeout was cancelled or could not be moved, its completion needs no action. */
 static void reap(struct uring *u)
 {
 	struct io_uring_cqe *cqes[BATCH];
@@ -153,7 +153,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 	}
 	submit(u, nr);
-	/* Each that was cancelled says so, and its room is wanted. */
+	/* Each cancelled timeout has a completion; make room for more. */
 	io_uring_get_events(&u->ring);
 	reap(u);
 }
@@ -170,7 +170,7 @@ static void wait_ring(void *self, bool sleep)
 	reap(u);
 }
 
-/* It says so each time when the descriptor becomes readable. */
+/* A request that completes each time the descriptor becomes readable. */
 static void watch(void *self, int fd)
 {
 	struct uring *u = self;
@@ -190,8 +190,8 @@ const struct peer peer_io_uring = {
 	.name = "io_uring",
 	.usage = "timeouts, 256 a submission; no completion of what succeeds at once",
 	/*
-	 * To move or cancel one among a million takes 40 ms, to do it often hours.  If the
-	 * first one goes each time, it does not.
+	 * To move or cancel one among a million takes 40 ms, and to do so often takes hours, unless
+	 * it is the first one in the list each time.
 	 */
 	.workloads = (DOES_ALL & ~(DOES(MIX) | DOES(CHURN) | DOES(MOVED) | DOES(RESTART) |
 				   DOES(LENGTHS))) |

@@ -32,7 +32,7 @@ struct slot {
 struct levels {
 	struct slot slot[LEVELS * SLOTS];
 	uint64_t occupied[LEVELS];
-	uint64_t tick;		/* all up to here have been called */
+	uint64_t tick;		/* all slots up to here have been called */
 	struct timer *timer;
 	uint32_t nr;
 	int fd;			/* never readable */
@@ -188,7 +188,7 @@ static void wait(void *self, bool sleep)
 	pass(l, now_ns() / MS);
 }
 
-/* In place of the one that is never readable. */
+/* The descriptor replaces the one that is never readable. */
 static void watch(void *self, int fd)
 {
 	struct levels *l = self;

@@ -55,7 +55,7 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 	uint64_t now = l->setup.shared ? 0 : now_ns();
 	uint32_t i;
 
-	/* In a loop with turns it is up to date. */
+	/* In a loop with turns, the loop updates its time itself. */
 	if (!l->setup.turns || l->setup.shared)
 		ev_now_update(l->loop);
 	for (i = 0; i < nr; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libevent's timers.  Where all have the same distance they are a common timeout,
- * which is a list and not the heap.  Work is done in a callback of the loop, as it
- * is in a server, since only there the loop's time is cached.
+ * libevent's timers.  If all have the same distance, they are a common timeout, which is a list and
+ * not the heap.  Work is done in a callback of the loop, as in a server, since the loop's time is
+ * cached only there.
  */
 #include "bench.h"
 
@@ -28,7 +28,7 @@ struct libevent {
 
 static struct timeval timeval_of(uint64_t ns)
 {
-	/* Up, so that none is early. */
+	/* Round up, so that none is early. */
 	uint64_t us = (ns + US - 1) / US;
 
 	return (struct timeval){ .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
@@ -50,7 +50,7 @@ static void do_arm(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* The deadlines are the present and the distance. */
+/* Each deadline is the present plus the common distance. */
 static void do_arm_common(evutil_socket_t fd, short what, void *arg)
 {
 	struct libevent *l = arg;
@@ -74,7 +74,7 @@ static void *open_libevent(const struct setup *setup)
 	struct libevent *l = get_memory(1, sizeof(*l));
 	struct event_config *config = event_config_new();
 
-	/* Only one thread, or a lock of ours: none of its own. */
+	/* Use no lock of libevent's: there is one thread, or our mutex. */
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
 	l->base = event_base_new_with_config(config);
 	if (!l->base)

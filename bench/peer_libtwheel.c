@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel: a loop that sleeps until a time, and one that watches the descriptor.  Where a
- * workload is a loop with turns, the turn ends once a turn, as in a daemon; in the others
- * each batch is a turn.
+ * libtwheel: a loop that sleeps until a time, and one that watches the descriptor.  If a workload
+ * is a loop with turns, the wheel's turn ends once in each, as in a daemon; otherwise each batch is
+ * a turn.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -24,7 +24,7 @@ struct libtwheel {
 	bool by_fd;
 };
 
-/* The timer does not know the peer, and there is one peer in a thread. */
+/* A timer has no pointer to its peer, and each thread has only one. */
 static __thread struct libtwheel *ours;
 
 static struct libtwheel *open_with(const struct setup *setup, bool by_fd)
@@ -74,7 +74,7 @@ static void create(void *self, uint32_t first, uint32_t nr)
 		twheel_timer_init(&l->timer[i], on_timer);
 }
 
-/* Returns when to wake up, if the loop sleeps until a time. */
+/* Return when to wake up, if the loop sleeps until a time. */
 static uint64_t end_turn(struct libtwheel *l)
 {
 	ours = l;
@@ -172,7 +172,7 @@ static void close_libtwheel(void *self)
 {
 	struct libtwheel *l = self;
 
-	/* The timers are gone by the end of the process. */
+	/* The timers go when the process ends. */
 	if (!l->by_fd)
 		close(l->fd);
 	twheel_close(l->w);

@@ -54,7 +54,7 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 	uint64_t now_ms;
 	uint32_t i;
 
-	/* Its time is CLOCK_MONOTONIC, cut to milliseconds; it is up to date in turns. */
+	/* Its time is CLOCK_MONOTONIC, cut to milliseconds; a loop with turns updates it itself. */
 	if (!l->turns || l->shared)
 		uv_update_time(&l->loop);
 	now_ms = l->shared ? 0 : uv_now(&l->loop);

@@ -108,7 +108,7 @@ static void watch(void *self, int fd)
 	((struct posix *)self)->watched = fd;
 }
 
-/* The next one in this process is to have no signals of these. */
+/* Take the signals: the next peer in this process must not get them. */
 static void close_posix(void *self)
 {
 	struct posix *p = self;
@@ -123,7 +123,7 @@ const struct peer peer_posix = {
 	.name = "posix-timer",
 	.usage = "one each, made once; signalfd, 256 a read",
 	.workloads = DOES_ALL | DOES(WAKEUPS) | DOES(DISPATCH) | DOES(WHEELS) | DOES(SHARED),
-	/* Each is looked up in a list that is longer the more there are. */
+	/* A timer is found in a list, which grows with their number. */
 	.max = 100000,
 	.has_lock = true,
 	.open = open_posix,

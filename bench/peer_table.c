@@ -58,7 +58,7 @@ static void apply(struct table *t, uint32_t nr)
 		errx(1, "twheel_table_apply");
 }
 
-/* Threads have no array in common. */
+/* With several threads, each start is a call of its own: they share no array. */
 static void start_one(struct table *t, uint32_t who, uint64_t delay_ns)
 {
 	if (twheel_table_start_after(t->table, who, delay_ns) < 0)
@@ -71,7 +71,7 @@ static void stop_one(struct table *t, uint32_t who)
 		errx(1, "twheel_table_stop");
 }
 
-/* The memory of a number is there when it has been used once. */
+/* Use each number once: that allocates its memory. */
 static void create(void *self, uint32_t first, uint32_t nr)
 {
 	struct table *t = self;
@@ -115,7 +115,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	apply(t, nr);
 }
 
-/* Until a number has expired, or the descriptor that is watched is readable. */
+/* Sleep until a number has expired, or the descriptor that is watched is readable. */
 static void sleep_in_poll(struct table *t)
 {
 	struct pollfd pfd[2] = {
@@ -152,7 +152,7 @@ static void watch(void *self, int fd)
 	((struct table *)self)->watched = fd;
 }
 
-/* As that of twheel: the kthread has done what it was given before. */
+/* As that of twheel: wait until the kthread has handled all earlier calls. */
 static void settle(void *self)
 {
 	struct table *t = self;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A timerfd for each timeout, in one epoll set.  They are made once and used again.
- * Edge-triggered, so that none has to be read: one that is set again is armed for
- * its next edge as well.
+ * A timerfd for each timeout, in one epoll set.  They are made once and used again.  They are
+ * edge-triggered, so that none has to be read: to set one again also arms it for its next edge.
  */
 #include "bench.h"
 
@@ -13,7 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Is no timeout: the descriptor that is watched. */
+/* The descriptor that is watched, which is no timeout. */
 #define WATCHED		UINT32_MAX
 
 struct timerfds {
@@ -33,7 +32,7 @@ static void *open_timerfds(const struct setup *setup)
 	return t;
 }
 
-/* The slack of the thread: of all in which it sleeps, that is of epoll_wait(). */
+/* Set the slack of the thread: it applies to every sleep, and so to epoll_wait(). */
 static void *open_slack(const struct setup *setup)
 {
 	if (prctl(PR_SET_TIMERSLACK, SLACK_NS, 0, 0, 0))
@@ -74,7 +73,7 @@ static void arm(void *self, const uint32_t *who, const uint64_t *deadline_ns, ui
 		set(t->fd[who[i]], deadline_ns[i]);
 }
 
-/* To the edges of ticks of a millisecond, as a wheel does. */
+/* Round up to ticks of a millisecond, as a wheel does. */
 static void arm_1ms(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct timerfds *t = self;
@@ -120,7 +119,7 @@ static void watch(void *self, int fd)
 
 static void close_timerfds(void *self)
 {
-	/* The others go with the process. */
+	/* The timerfds are closed when the process ends. */
 	close(((struct timerfds *)self)->epoll);
 }
 

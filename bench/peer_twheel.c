@@ -15,7 +15,7 @@
 
 #define DEVICE		"/dev/twheel"
 #define TICK_NS		MS
-/* user_data of the one that settle() arms. */
+/* user_data of the timeout that settle() arms. */
 #define NOBODY		UINT32_MAX
 
 struct twheel {
@@ -23,7 +23,7 @@ struct twheel {
 	int watched;		/* or -1 */
 	__u64 *id;
 	void *table;		/* refresh by store */
-	uint32_t shift;		/* likewise */
+	uint32_t shift;		/* refresh by store */
 	bool shared;
 	struct twheel_arm arm[BATCH];
 	struct twheel_cancel cancel[BATCH];
@@ -89,7 +89,7 @@ static void *open_10ms(const struct setup *setup)
 	return open_wheel(setup, 10 * TICK_NS, 0);
 }
 
-/* Each may be that many ticks late. */
+/* Each timeout may be that many ticks late. */
 static void *open_slack(const struct setup *setup)
 {
 	struct twheel *tw = open_1ms(setup);
@@ -100,10 +100,7 @@ static void *open_slack(const struct setup *setup)
 	return tw;
 }
 
-/*
- * As it is in a keyed wheel, where no id is kept: the key says whose timeout it is, and ARM
- * moves the one that is there.
- */
+/* A keyed wheel needs no ids: the key says whose timeout it is, and if it pends, ARM moves it. */
 static void arm_keys(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	struct twheel *tw = self;
@@ -116,7 +113,7 @@ static void arm_keys(void *self, const uint32_t *who, const uint64_t *deadline_n
 	call(tw, TWHEEL_IOC_ARM, tw->arm, sizeof(tw->arm[0]), nr);
 }
 
-/* Threads have no vector in common. */
+/* With several threads, each arm is a call of its own: they share no vector. */
 static void arm_one(struct twheel *tw, uint32_t who, uint64_t delay_ns)
 {
 	struct twheel_arm arm = { .expires_ns = delay_ns, .user_data = who };
@@ -172,7 +169,7 @@ static void cancel(void *self, const uint32_t *who, uint32_t nr)
 	call(tw, TWHEEL_IOC_CANCEL, tw->cancel, sizeof(tw->cancel[0]), nr);
 }
 
-/* A short read has taken all there was. */
+/* If a read is short, it has taken all events. */
 static void take_events(struct twheel *tw)
 {
 	ssize_t got, i;
@@ -206,8 +203,8 @@ static void watch(void *self, int fd)
 }
 
 /*
- * Until the inbox is empty and the kthread sleeps: one that is due at once is
- * read, and then the kthread gets time to end its turn.
+ * Wait until the inbox is empty and the kthread sleeps: arm a timeout that is due at once, read its
+ * event, and give the kthread time to end its turn.
  */
 static void settle(void *self)
 {
@@ -254,7 +251,7 @@ static void *open_store(const struct setup *setup)
 	return tw;
 }
 
-/* Rounded one by one: these deadlines differ, those of a loop's turn do not. */
+/* Deadlines are rounded one by one, since they differ; in the turn of a loop they are the same. */
 static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {
 	const struct twheel *tw = self;
@@ -266,7 +263,7 @@ static void store(void *self, const uint32_t *who, const uint64_t *deadline_ns, 
 				     twheel_refresh_deadline(deadline_ns[i], shift));
 }
 
-/* As <twheel/device.h> advises it for ids that may be old. */
+/* Check the id first, as <twheel/device.h> advises if it may be old. */
 static void store_checked(void *self, const uint32_t *who, const uint64_t *deadline_ns,
 			  uint32_t nr)
 {
@@ -302,7 +299,7 @@ static void cancel_keys(void *self, const uint32_t *who, uint32_t nr)
 
 #define WHEELS_MAX	8
 
-/* Each timeout is in the wheel of its number, modulo their number: they share all due ticks. */
+/* A timeout is in the wheel of its number modulo @nr, so all wheels share all due ticks. */
 struct wheels {
 	uint32_t nr;
 	struct twheel *wheel[WHEELS_MAX];

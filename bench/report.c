@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* From rows to tables, and what moved since the last time. */
+/* Makes tables from rows, and shows the values that moved since the last time. */
 #include "bench.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What moved by no more than this is not worth a word, percent. */
+/* Values that moved by no more than this are not reported, percent. */
 #define NOTICED		3.0
 
 struct row {
@@ -16,9 +16,8 @@ struct row {
 };
 
 /*
- * Counts compare where these are the same, from the lines "# kernel: ..." and
- * "# compiler: ...": another kernel does other work, another compiler the same with
- * other instructions.
+ * Counts are compared if these are the same, from the lines "# kernel: ..." and "# compiler: ...":
+ * another kernel does other work, another compiler does the same with other instructions.
  */
 struct surroundings {
 	char kernel[128], compiler[128];
@@ -50,7 +49,7 @@ void report_row(const char *line)
 	add_row(&rows, line);
 }
 
-/* The rest of the line, where it begins with the key. */
+/* If the line begins with the key, copy the rest of it. */
 static void read_word(char *to, size_t size, const char *line, const char *key)
 {
 	size_t len = strlen(key);
@@ -80,7 +79,7 @@ int report_read(const char *path)
 	return read_rows(&rows, path);
 }
 
-/* The last one, or NULL; any size, where n is 0. */
+/* Find the last such row, or NULL.  If n is 0, any size will do. */
 static const struct row *find(const struct rows *in, const char *mode, const char *peer,
 			      const char *workload, uint32_t n, const char *metric)
 {
@@ -364,7 +363,7 @@ static void print_libtwheel(const char *peer)
 	print_bar("expire and call back, all within a second", peer, "expire", "cost", NULL);
 }
 
-/* A pair of a start and a stop, by what is between the program and the wheel. */
+/* The cost of a start and a stop, by what is between the program and the wheel. */
 static void print_numbers(void)
 {
 	printf("\nnumbers, a start and a stop by arrays of 256, amid so many\n  %-44s %11s %11s %11s\n",
@@ -416,8 +415,8 @@ static bool same_surroundings(const struct surroundings *was, const struct surro
 }
 
 /*
- * Counts of what was measured, and not of what the machine does anyway; and no
- * tails, which are a handful of timeouts.
+ * Compare the counts of a measurement, but not of the machine's other work; and no tails, which are
+ * a handful of timeouts.
  */
 static bool compares(const struct row *row)
 {
@@ -444,7 +443,7 @@ int report_compare(const char *path)
 		if (!was || !compares(row))
 			continue;
 		compared++;
-		/* A wake-up more or less is none of a handful. */
+		/* Ignore a difference below 0.05, though it is many percent of a small value. */
 		percent = was->value ? 100 * (row->value / was->value - 1) : 0;
 		if (fabs(percent) <= NOTICED || fabs(row->value - was->value) < 0.05)
 			continue;

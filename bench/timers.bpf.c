@@ -4,8 +4,8 @@
  * User space puts a batch into memory that it shares with the program, and runs the
  * program (BPF_PROG_RUN) to start, move or cancel them: see peer_bpf.c.
  *
- * It needs no header of a certain kernel: clang describes the map (BTF), and the kernel
- * finds the timer in it by that.
+ * It needs no headers of the kernel that runs it: clang describes the map (BTF), and the kernel
+ * finds the timer by that description.
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -17,7 +17,7 @@
 #define ENOENT		2
 /* <linux/bpf.h> has it since 6.4. */
 #define TIMER_ABS	1
-/* How soon an event that found the ring full is tried again. */
+/* If the ring was full, try the event again after this time. */
 #define RETRY_NS	1000000
 
 struct timeout {
@@ -31,13 +31,13 @@ struct {
 	__type(value, struct timeout);
 } timers SEC(".maps");
 
-/* What has expired, by its index. */
+/* The ring of timeouts that have expired, by their index. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } events SEC(".maps");
 
-/* Where user space stores later deadlines, if it does. */
+/* The later deadlines that user space stores, if it does. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -46,11 +46,11 @@ struct {
 	__type(value, __u64);
 } deadlines SEC(".maps");
 
-/* Set before it is loaded. Timers before 6.4 know relative times only. */
+/* Set before the program is loaded. Before 6.4, timers have relative times only. */
 const volatile __u32 has_absolute = 1;
 const volatile __u32 has_stores = 1;
 
-/* User space maps it. */
+/* User space maps the batch. */
 struct timers_batch batch;
 
 static long start(struct timeout *timeout, __u64 deadline_ns)
@@ -64,7 +64,7 @@ static long start(struct timeout *timeout, __u64 deadline_ns)
 			       deadline_ns > now_ns ? deadline_ns - now_ns : 0, 0);
 }
 
-/* Was it moved by a store? Then it is started again. */
+/* If a store has moved the timeout, start its timer again and return 1. */
 static int moved(struct timeout *timeout, const __u32 *who)
 {
 	__u64 *deadline_ns;
@@ -76,8 +76,8 @@ static int moved(struct timeout *timeout, const __u32 *who)
 }
 
 /*
- * In a softirq. The ring has room for all; it is full only if one is started again
- * before its event was read, which then comes a little later.
+ * Called in a softirq.  The ring has room for all.  It is full only if a timeout is started again
+ * before its event was read; the event then comes a little later.
  */
 static int expire(void *map, __u32 *who, struct timeout *timeout)
 {
@@ -117,7 +117,7 @@ static long start_one(__u32 i, void *unused)
 	return error ? failed(error) : 0;
 }
 
-/* It takes the callback away, without which the timer could not be started again. */
+/* Cancelling takes the callback away, and the timer can be started again only with one. */
 static long cancel_one(__u32 i, void *unused)
 {
 	struct timers_entry *entry = &batch.entry[i & (TIMERS_BATCH - 1)];
@@ -130,7 +130,7 @@ static long cancel_one(__u32 i, void *unused)
 	return 0;
 }
 
-/* The one that failed is counted by bpf_loop(), too. */
+/* bpf_loop() also counts the element that failed. */
 static int done(long nr_called)
 {
 	batch.nr_done = nr_called - !!batch.error;
@@ -155,5 +155,5 @@ int timers_cancel(void *unused)
 	return done(bpf_loop(batch.nr, cancel_one, (void *)0, 0));
 }
 
-/* The helpers for timers are for programs under the GPL only. */
+/* Only programs under the GPL may call the helpers for timers. */
 char program_license[] SEC("license") = "GPL";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What timers.bpf.c and peer_bpf.c share: the memory through which a batch goes. */
+/* Shared by timers.bpf.c and peer_bpf.c: the memory through which a batch goes. */
 #ifndef TWHEEL_BENCH_TIMERS_BPF_H
 #define TWHEEL_BENCH_TIMERS_BPF_H
 
 #include <linux/types.h>
 
-/* A power of two. */
+/* It must be a power of two. */
 #define TIMERS_BATCH	256
 
 struct timers_entry {
@@ -15,10 +15,10 @@ struct timers_entry {
 };
 
 struct timers_batch {
-	__u32 first;		/* of those to make */
+	__u32 first;		/* the first timer to make */
 	__u32 nr;
 	__u32 nr_done;
-	__s32 error;		/* of the first that failed, which ends the batch */
+	__s32 error;		/* the error of the first that failed, which ends the batch */
 	struct timers_entry entry[TIMERS_BATCH];
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Arming, moving and cancelling, with so many pending. */
+/* Arm, move and cancel timeouts while a given number pends. */
 #include "workload.h"
 
 #include <stdlib.h>
 
-/* No measurement goes on for longer; io_uring cancels for minutes. */
+/* A measurement ends after this time: io_uring would cancel for minutes. */
 #define PATIENCE_NS	(3 * SEC)
 
-/* Deadlines are spread over a minute, and none comes while this is measured. */
+/* Deadlines are spread over a minute, and none is reached while this is measured. */
 #define FAR_NS		(60 * SEC)
 
 uint32_t *expired_who;
@@ -51,7 +51,7 @@ void run_choose(struct run *run, uint64_t from_ns, uint64_t to_ns, uint64_t seed
 			((to_ns - from_ns) >> 16) * random32(&seed) / (1U << 16);
 }
 
-/* Only their order: the deadlines stay where they are. */
+/* Shuffle the order only: the deadlines keep their places. */
 void run_shuffle(struct run *run, uint64_t seed)
 {
 	uint32_t i, j, who;
@@ -87,7 +87,7 @@ uint32_t run_all(struct run *run, run_fn fn, uint32_t nr)
 	return done;
 }
 
-/* A few leave so little to the kthreads that it is done before settle() has returned. */
+/* With so few, the kthreads are done before settle() has returned. */
 #define LEAVE_LITTLE	10000
 
 void run_settle(struct run *run)
@@ -120,7 +120,7 @@ void run_young_ones(struct run *run, uint32_t first, uint32_t nr)
 	run_cancel(run, first, nr);
 }
 
-/* Makes them and arms all, however long that takes, a minute or more ahead. */
+/* Make the timeouts and arm them all, a minute or more ahead, however long that takes. */
 static void fill(struct run *run, uint64_t ahead_ns, bool tell)
 {
 	const char *name = run->peer->name;
@@ -155,7 +155,7 @@ static void measure(struct run *run, const char *what, run_fn fn, uint32_t n, bo
 		result_cost(run->peer->name, what, n, &meter, done);
 }
 
-/* What is done for cancelled ones when nothing else is to be done. */
+/* Report the work that is left after a cancel, for when the machine is idle. */
 static void tell_later(struct run *run, uint32_t n)
 {
 	struct meter meter;
@@ -173,7 +173,9 @@ void run_ops(const struct peer *peer, uint32_t n)
 
 	run_open(&run, peer, n, 0);
 	fill(&run, FAR_NS, todo & DOES(ARM));
-	/* What was moved is cancelled for another price: so it is, also untold. */
+	/* If timeouts were moved, cancelling them has another price: so move them, even if that is
+	 * not reported.
+	 */
 	if (peer->workloads & DOES(REFRESH) && todo & (DOES(REFRESH) | DOES(CANCEL))) {
 		run_shuffle(&run, 2);
 		run_choose(&run, now_ns() + 2 * FAR_NS, now_ns() + 3 * FAR_NS, 3);
@@ -187,7 +189,7 @@ void run_ops(const struct peer *peer, uint32_t n)
 	run_close(&run);
 }
 
-/* Each is moved to an earlier point, which a wheel may not put off. */
+/* Move each timeout to an earlier time, which a wheel may not put off. */
 void run_earlier(const struct peer *peer, uint32_t n)
 {
 	struct run run;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the workloads share. */
+/* Shared by the workloads. */
 #ifndef TWHEEL_BENCH_WORKLOAD_H
 #define TWHEEL_BENCH_WORKLOAD_H
 
@@ -11,7 +11,7 @@ struct run {
 	void *self;
 	uint32_t nr;
 	uint32_t batch;
-	uint32_t *who;		/* all, in the order in which they are handed over */
+	uint32_t *who;		/* all timeouts, in the order in which they are handed over */
 	uint64_t *deadline_ns;	/* of who[i] */
 };
 
@@ -20,12 +20,12 @@ typedef void (*run_fn)(struct run *run, uint32_t first, uint32_t nr);
 void run_open(struct run *run, const struct peer *peer, uint32_t nr, uint64_t same_ns);
 void run_open_with(struct run *run, const struct peer *peer, const struct setup *setup);
 void run_close(struct run *run);
-/* Deadlines between two points in time. */
+/* Choose random deadlines between two times. */
 void run_choose(struct run *run, uint64_t from_ns, uint64_t to_ns, uint64_t seed);
 void run_shuffle(struct run *run, uint64_t seed);
-/* Hands over those from the one up to the other by batches, however long that takes. */
+/* Hand over who[from] to who[to - 1] in batches, however long that takes. */
 void run_batches(struct run *run, run_fn fn, uint32_t from, uint32_t to);
-/* Hands over the first so many by batches; how many, before time was up. */
+/* Hand over the first nr in batches; return how many it were before time was up. */
 uint32_t run_all(struct run *run, run_fn fn, uint32_t nr);
 void run_settle(struct run *run);
 

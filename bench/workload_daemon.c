@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What daemons do.  A workload is a loop with turns, in each of which requests and replies
- * come, and the kernel is asked once what has expired.  "empty" does the same and asks of a
- * descriptor that is never readable: what it takes is the loop's.
+ * Workloads of daemons.  A workload is a loop with turns, in each of which requests and replies
+ * come, and the kernel is asked once which timeouts have expired.  "empty" does the same with a
+ * descriptor that is never readable: its cost is the loop's own.
  */
 #include "workload.h"
 
@@ -111,7 +111,7 @@ static void start_and_stop_requests(void *daemon)
 	d->run.peer->cancel(d->run.self, d->run.who + d->at, TURN);
 }
 
-/* One turn after the other, or each at its time; how many. */
+/* Run the turns one after the other, or each at its time; return how many requests came. */
 static uint64_t request_turns(struct daemon *d, uint64_t for_ns, uint64_t period_ns)
 {
 	uint64_t next_ns = now_ns(), until_ns = next_ns + for_ns, turns = 0;
@@ -126,7 +126,7 @@ static uint64_t request_turns(struct daemon *d, uint64_t for_ns, uint64_t period
 	return turns;
 }
 
-/* n in flight, each of which is answered life_ns after its start, or as soon as can be. */
+/* Keep n timeouts in flight; each is answered life_ns after its start, or as soon as possible. */
 static void run_requests(const struct peer *peer, const char *workload, uint32_t n,
 			 uint64_t life_ns)
 {
@@ -142,7 +142,7 @@ static void run_requests(const struct peer *peer, const char *workload, uint32_t
 		if (life_ns)
 			sleep_until(now_ns() + life_ns / batches);
 	}
-	/* Until the first deadlines have come and gone. */
+	/* Go on until the first deadlines have passed. */
 	request_turns(&d, REQUEST_NS * 3 / 2, life_ns / batches);
 	tally = tally_of(&d);
 	meter_start(&meter);
@@ -160,7 +160,7 @@ void run_request(const struct peer *peer, uint32_t n)
 	run_requests(peer, "request", n, 0);
 }
 
-/* Those that take half of the time that they have. */
+/* Requests that take half of their time. */
 void run_slow(const struct peer *peer, uint32_t n)
 {
 	run_requests(peer, "slow", n, REQUEST_NS / 2);
@@ -201,7 +201,7 @@ void run_restart(const struct peer *peer, uint32_t n)
 	daemon_open(&d, peer, d.in_ring, IDLE_NS, 0);
 	run_shuffle(&d.run, 2);
 	for_all(&d, start_idle);
-	/* Memory that is used for the first time now costs more. */
+	/* Touch all memory now: the first use costs more. */
 	for_all(&d, restart_idle);
 	meter_start(&meter);
 	until_ns = now_ns() + SEC;
@@ -218,7 +218,7 @@ void run_restart(const struct peer *peer, uint32_t n)
 
 /* ---- the last one is answered first ---------------------------------------- */
 
-/* In place of those of the turn before, which are answered now. */
+/* Start new requests in place of those of the turn before, which are answered now. */
 static void replace_newest(void *daemon)
 {
 	struct daemon *d = daemon;
@@ -238,10 +238,10 @@ static uint64_t newest_turns(struct daemon *d, uint64_t for_ns)
 	return turns;
 }
 
-/* n long ones, and room for those of a turn. */
+/* Arm n long timeouts, and have room for the requests of a turn. */
 static void lifo_open(struct daemon *d, const struct peer *peer, uint32_t n)
 {
-	/* The upper half has the other length, and begins with those of a turn. */
+	/* The upper half has the other length; the requests of a turn are its first. */
 	const struct setup setup = {
 		.nr = 2 * n, .same_ns = IDLE_NS, .other_ns = REQUEST_NS, .turns = true,
 	};
@@ -254,8 +254,8 @@ static void lifo_open(struct daemon *d, const struct peer *peer, uint32_t n)
 }
 
 /*
- * n with a timeout of 30 s are in flight all the time.  In each turn 50 requests come, whose
- * timeout is 1 s, and at the beginning of the next turn they are answered, the last one first.
+ * n requests with a timeout of 30 s are in flight all the time.  In each turn 50 more come, with a
+ * timeout of 1 s.  They are answered at the beginning of the next turn, the last one first.
  */
 void run_lifo(const struct peer *peer, uint32_t n)
 {
@@ -274,7 +274,7 @@ void run_lifo(const struct peer *peer, uint32_t n)
 	d.request = backwards;
 	d.at = n;
 	turn(&d, start_requests);
-	/* Until the first deadlines have come and gone. */
+	/* Go on until the first deadlines have passed. */
 	newest_turns(&d, REQUEST_NS * 3 / 2);
 	tally = tally_of(&d);
 	meter_start(&meter);
@@ -292,7 +292,7 @@ void run_lifo(const struct peer *peer, uint32_t n)
 /* A reply comes some turns after its request; each moves the connection's idle timeout. */
 #define LAG_TURNS	8
 
-/* The loop sleeps after so many, where instructions are counted, to be in time. */
+/* If instructions are counted, the loop sleeps after this many turns, to be in time. */
 #define TURNS_AWAKE	16
 #define PER_MS		64
 
@@ -420,8 +420,8 @@ static void tell_cost(struct daemon *d, const char *what, struct meter *meter)
 }
 
 /*
- * n are started in one turn, and stopped in the next, or in the same.  Then the loop turns
- * ten times a second, and has nothing to do.
+ * Start n timeouts in one turn, and stop them in the next or in the same.  Then the loop turns ten
+ * times a second, and has nothing to do.
  */
 void run_burst(const struct peer *peer, uint32_t n)
 {
@@ -456,21 +456,21 @@ void run_burst(const struct peer *peer, uint32_t n)
 
 /* ---- how often a process wakes up by itself -------------------------------- */
 
-/* So long, and an hour has so many of it. */
+/* A measurement lasts this long, and is scaled to an hour. */
 #define WAKEUPS_NS	(300 * SEC)
 #define IN_HOUR		12
 
-/* Requests in flight, where one comes before the last one is answered. */
+/* Requests in flight, if a request comes before the last one is answered. */
 #define FLIGHT		5
 
 struct wakeups {
 	struct daemon d;
 	uint64_t length_ns;
 	int timerfd;		/* readable when an event comes */
-	uint64_t next_ns;	/* when that is */
-	uint64_t period_ns;	/* between two, on an average */
+	uint64_t next_ns;	/* when the next event comes */
+	uint64_t period_ns;	/* between two events, on an average */
 	uint64_t seed;
-	uint64_t events;	/* so far: requests, and answers that come alone */
+	uint64_t events;	/* until now: requests, and answers that come alone */
 	bool apart;		/* each is answered before the next one comes */
 };
 
@@ -503,19 +503,19 @@ static void come_or_answer(void *wakeups)
 	w->events++;
 }
 
-/* Events come at random: a deadline that falls on one would hide the wake-up for it. */
+/* Events come at random: if a deadline fell on one, the wake-up for it would not be counted. */
 static void wait_for_event(struct wakeups *w)
 {
 	struct itimerspec spec = { 0 };
 
-	/* Never so soon that the process is still awake. */
+	/* An event never comes so soon that the process is still awake. */
 	w->next_ns += w->period_ns / 4 + (w->period_ns * 3 / 2 * (random32(&w->seed) >> 16) >> 16);
 	spec.it_value = to_timespec(w->next_ns);
 	if (timerfd_settime(w->timerfd, TFD_TIMER_ABSTIME, &spec, NULL))
 		err(1, "timerfd_settime");
 }
 
-/* How many events came. */
+/* Run the turns of `for_ns'; return how many events came. */
 static uint64_t wakeups_turns(struct wakeups *w, uint64_t for_ns)
 {
 	uint64_t until_ns = now_ns() + for_ns, count, was = w->events;
@@ -532,7 +532,7 @@ static uint64_t wakeups_turns(struct wakeups *w, uint64_t for_ns)
 	return w->events - was;
 }
 
-/* In an hour: those of the process that no event caused, and those of the module's kthreads. */
+/* Wake-ups in an hour: the process's without those for events, and the kthreads'. */
 static void wakeups_of(const struct peer *peer, uint32_t n, uint64_t length_ns, bool apart,
 		       const char *metric, const char *kthread_metric)
 {
@@ -562,8 +562,8 @@ static void wakeups_of(const struct peer *peer, uint32_t n, uint64_t length_ns, 
 }
 
 /*
- * n requests come in a second, all of which are answered in time: each after five more have
- * come, or before the next one comes.
+ * n requests come in a second, and each is answered in time: after five more have come, or before
+ * the next one comes.
  */
 void run_wakeups(const struct peer *peer, uint32_t n)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Expiring and delivering: what it costs, how late it is, and amid refreshes. */
+/* Expiry and delivery: the cost, the lateness, and both amid refreshes. */
 #include "histogram.h"
 #include "workload.h"
 
 #include <err.h>
 #include <unistd.h>
 
-/* Long enough to arm all before the first is due; idle time is not measured. */
+/* Long enough to arm all timeouts before the first is due; idle time is not measured. */
 static uint64_t lead_ns(uint32_t nr)
 {
 	return counts_instructions ? SEC / 10 + nr * 20 * US : SEC + nr * 60 * US;
 }
 
-/* Makes n that are due within so long; when that begins. */
+/* Arm n timeouts that are due within span_ns; return when that time begins. */
 static uint64_t arm_over(struct run *run, const struct peer *peer, const struct setup *setup,
 			 uint64_t span_ns)
 {
@@ -23,7 +23,7 @@ static uint64_t arm_over(struct run *run, const struct peer *peer, const struct 
 	if (peer->create)
 		peer->create(run->self, 0, n);
 	start_ns = now_ns() + lead_ns(n);
-	/* As far from the edges of ticks, each time. */
+	/* Begin at the same distance from the edges of ticks, each time. */
 	start_ns += SEC / 10 - start_ns % (SEC / 10);
 	run_choose(run, start_ns, start_ns + span_ns, 1);
 	run_batches(run, run_arm, 0, n);
@@ -34,8 +34,8 @@ static uint64_t arm_over(struct run *run, const struct peer *peer, const struct 
 }
 
 /*
- * n within a second.  What is done between arming and expiry, such as moving
- * to a finer level of a wheel, is part of it.
+ * n timeouts expire within a second.  All work between arming and expiry counts, such as moving to
+ * a finer level of a wheel.
  */
 void run_expire(const struct peer *peer, uint32_t n)
 {
@@ -58,7 +58,7 @@ void run_expire(const struct peer *peer, uint32_t n)
 	run_close(&run);
 }
 
-/* How late the program sees them, by the clock that it looks at afterwards. */
+/* How late the program gets them, by the clock that it reads afterwards. */
 void run_late(const struct peer *peer, uint32_t n)
 {
 	static const struct {
@@ -96,9 +96,9 @@ void run_late(const struct peer *peer, uint32_t n)
 }
 
 /*
- * n within an hour, in a loop that turns a hundred times a second: the longest time, or the
- * most instructions, until a call that does not sleep returns.  If an interrupt comes in
- * the call, its instructions count as well.
+ * n timeouts expire within an hour, in a loop that turns a hundred times a second.  The result is
+ * the longest time, or the most instructions, of a call that does not sleep.  If an interrupt comes
+ * in the call, its instructions count as well.
  */
 #define HOUR_NS		(3600 * SEC)
 #define CALL_NS		(10 * MS)
@@ -126,10 +126,10 @@ void run_dispatch(const struct peer *peer, uint32_t n)
 }
 
 /*
- * Idle connections: packets come at random, each moves the timeout of its
- * connection on by the same distance, and so many that one expiry comes with a
- * thousand of them: exp(-rate * distance / n) is 1/1000.  What expired is armed
- * again, as a new connection.  The loop turns each millisecond, with 69 packets.
+ * Idle connections: packets come at random, and each moves the timeout of its connection on by the
+ * same distance.  There are a thousand packets for each expiry: exp(-rate * distance / n) is
+ * 1/1000.  If a timeout has expired, it is armed again, as a new connection.  The loop turns each
+ * millisecond, with 69 packets.
  */
 #define TURN_NS		MS
 #define PACKETS		69
@@ -175,7 +175,7 @@ void run_mix(const struct peer *peer, uint32_t n)
 	run_choose(&run, now_ns() + lead_ns(n), now_ns() + lead_ns(n) + distance_ns, 1);
 	run_batches(&run, run_arm, 0, n);
 	run_settle(&run);
-	/* Until the first deadlines have been replaced. */
+	/* Go on until the first deadlines have been replaced. */
 	mix_turns(&run, distance_ns, turns + lead_ns(n) / TURN_NS, &seed);
 	meter_start(&meter);
 	total = mix_turns(&run, distance_ns, 2 * turns, &seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory, and what happens while nothing is due. */
+/* Memory, and the cost while nothing is due. */
 #include "workload.h"
 
 #include <err.h>
@@ -27,7 +27,7 @@ static void replace(struct run *run, uint32_t first, uint32_t nr)
 	run_arm(run, first, nr);
 }
 
-/* Batch after batch is cancelled, in no order, and as many are armed. */
+/* Cancel batch after batch, in random order, and arm as many. */
 static void churn(struct run *run)
 {
 	uint64_t busy_ns = 0;
@@ -56,8 +56,8 @@ static void move_all_earlier(struct run *run)
 }
 
 /*
- * All that is taken from the machine's free memory, wherever it goes: slabs,
- * pages, tables, and the process's own.  Tables of the benchmark are not in it.
+ * Measure how much less memory of the machine is free, whatever it is used for: slabs, pages,
+ * tables, and the process's own memory.  The benchmark's tables do not count.
  */
 static void measure_memory(const struct peer *peer, const char *what, uint32_t n,
 			   void (*after)(struct run *run))
@@ -90,7 +90,7 @@ void run_memory(const struct peer *peer, uint32_t n)
 	measure_memory(peer, "memory", n, NULL);
 }
 
-/* What a daemon sees whose timeouts come and go. */
+/* The memory of a daemon whose timeouts come and go. */
 void run_churn(const struct peer *peer, uint32_t n)
 {
 	measure_memory(peer, "churn", n, churn);
@@ -102,12 +102,12 @@ void run_moved(const struct peer *peer, uint32_t n)
 }
 
 /*
- * n wheels, heaps or loops with ten timers in each, of 30 s to 5 min.  The library's pages
+ * Make n wheels, heaps or loops with ten timers in each, of 30 s to 5 min.  The library's pages
  * count if they were touched, and the caller's structs by their size; the benchmark's own data
- * beside them does not count.  A structure that is the benchmark's own counts by the bytes that
- * it asked for, and not by the pages that it got: a program would take them from malloc().
- * There are no huge pages: the kernel would take some for wheels that happen to lie side by
- * side, and count what nobody has touched.
+ * beside them does not count.  If a structure is the benchmark's own, it counts by the bytes that
+ * it asked for, and not by the pages that it got: a program would take them from malloc().  There
+ * are no huge pages: for wheels that happen to lie side by side, the kernel would count memory that
+ * nobody has touched.
  */
 #define IN_WHEEL	10
 #define STEP_NS		(30 * SEC)
@@ -152,7 +152,7 @@ void run_wheels(const struct peer *peer, uint32_t n)
 	result(peer->name, "wheels", n, "timer", peer->timer_size);
 }
 
-/* The one that waits is another process: it is to sleep for as long as we look. */
+/* Another process waits: it must sleep during the whole measurement. */
 static pid_t start_waiting(const struct peer *peer, uint32_t n)
 {
 	int ready[2];
@@ -187,7 +187,7 @@ void run_idle(const struct peer *peer, uint32_t n)
 	uint64_t timers, all, timers_after, all_after, process, kthreads;
 	pid_t pid = start_waiting(peer, n);
 
-	/* What arming has left to be done. */
+	/* Let the kernel finish the work that arming has left. */
 	sleep_until(now_ns() + 2 * SEC);
 	process = switches_of(pid);
 	kthreads = kthread_switches();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One structure of timers for several threads, each of which starts and stops timers of its
- * own, one by one.  One that has no lock of its own gets a mutex around each call.  Each start
- * reads the clock, as a start after a delay has to: those that do not do it themselves get
- * their deadline by it.  "empty" is the loop alone.  Nobody sleeps, so nobody is to
- * be woken for an earlier deadline.
+ * One structure of timers for several threads, each of which starts and stops timers of its own,
+ * one by one.  If the structure has no lock of its own, a mutex is held around each call.  Each
+ * start reads the clock, as a start after a delay has to: if the peer does not do so itself, the
+ * workload does, and passes a deadline.  "empty" is the loop alone.  Nobody sleeps, so nobody has
+ * to be woken for an earlier deadline.
  */
 #include "workload.h"
 
@@ -19,13 +19,13 @@
 #define TIMERS		256
 #define PAIRS		1000000U
 
-/* Of so many times the shortest one is told, where others may be at work. */
+/* If others use the machine, repeat this many times and report the shortest one. */
 #define TIMES		5
 
 struct worker {
 	pthread_t thread;
 	struct shared *shared;
-	uint32_t first;		/* of its timers */
+	uint32_t first;		/* the first of its timers */
 };
 
 struct shared {
@@ -33,7 +33,7 @@ struct shared {
 	void *self;
 	pthread_barrier_t barrier;
 	struct worker worker[THREADS_MAX];
-	char apart[64];		/* no cache line has both the above, which is read, and the lock */
+	char apart[64];		/* keeps the lock out of the cache line of the fields above */
 	pthread_mutex_t lock;
 };
 
@@ -68,7 +68,7 @@ static void *work(void *arg)
 
 	for (i = 0; i < TIMERS - 1; i++)
 		start(s, worker->first + i);
-	/* All are ready; the meter runs. */
+	/* All threads are ready; the meter runs. */
 	pthread_barrier_wait(&s->barrier);
 	pthread_barrier_wait(&s->barrier);
 	for (i = 0; i < PAIRS; i++) {
@@ -108,7 +108,7 @@ static void shared_once(const struct peer *peer, uint32_t threads, struct meter 
 		peer->close(s.self);
 }
 
-/* Pairs of a start and a stop: of all threads in a second, and what each costs. */
+/* Pairs of a start and a stop: how many all threads make in a second, and what each costs. */
 void run_shared(const struct peer *peer, uint32_t threads)
 {
 	struct meter best = { .elapsed_ns = UINT64_MAX }, meter;

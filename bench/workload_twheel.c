@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is measured of twheel alone, single calls and ten million; and threads. */
+/* Measured for twheel alone: single calls, ten million timeouts, and threads. */
 #include "workload.h"
 
 #include <err.h>
@@ -16,10 +16,10 @@
 
 /* ---- single calls -------------------------------------------------------- */
 
-/* Fewer than wake the kthread. */
+/* Too few to wake the kthread. */
 #define CALLS_NR	4096
 
-/* A command that no driver has, on one that has none. */
+/* Call a command that does not exist, on a descriptor whose driver has no ioctl. */
 static void fail_at_once(struct run *run, uint32_t first, uint32_t nr)
 {
 	uint32_t i;
@@ -30,13 +30,13 @@ static void fail_at_once(struct run *run, uint32_t first, uint32_t nr)
 			errx(1, "/dev/null took a command");
 }
 
-/* By records of write(), which need no ioctl. */
+/* Arm by records of write(), which need no ioctl. */
 static void run_records(struct run *run, uint32_t first, uint32_t nr)
 {
 	twheel_write(run->self, run->who + first, run->deadline_ns + first, nr);
 }
 
-/* With what is left to the kthread. */
+/* The cost of each, including the work that is left to the kthread. */
 static double each(struct run *run, run_fn fn)
 {
 	struct meter meter;
@@ -49,8 +49,8 @@ static double each(struct run *run, run_fn fn)
 }
 
 /*
- * Above an ioctl that fails at once: what is paid for being a system call at all
- * is no merit nor fault of the module.
+ * Results are the cost above that of an ioctl that fails at once, since the module cannot change
+ * what a system call costs.
  */
 void run_calls(const struct peer *peer, uint32_t n)
 {
@@ -61,7 +61,7 @@ void run_calls(const struct peer *peer, uint32_t n)
 	single.batch = 1;
 	run_open(&run, &single, CALLS_NR, 0);
 	run_choose(&run, now_ns() + FAR_NS, now_ns() + 2 * FAR_NS, 1);
-	/* The first lot also gets the memory for it. */
+	/* The first arms also allocate the memory. */
 	run_all(&run, run_arm, CALLS_NR);
 	run_settle(&run);
 	run_all(&run, run_cancel, CALLS_NR);
@@ -138,8 +138,8 @@ static double scale_once(const struct peer *peer, uint32_t threads, bool shared)
 }
 
 /*
- * Arms and cancels together, a second and thread: the best of some.  libtwheel's wheels
- * have one thread each.
+ * Report how many arms and cancels a thread does in a second: the best of several runs.  If it is
+ * libtwheel, each thread has a wheel of its own.
  */
 void run_scale(const struct peer *peer, uint32_t threads)
 {
@@ -177,7 +177,7 @@ static void settle_batches(struct run *run, run_fn fn, uint32_t from, uint32_t t
 	run_settle(run);
 }
 
-/* All are armed, moved and listed; half are cancelled, and half expire. */
+/* Arm, move and list all; cancel half of them, and let the other half expire. */
 void run_huge(const struct peer *peer, uint32_t n)
 {
 	uint32_t total, half = n / 2;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * How long the processors were idle, for the benchmark, to the microsecond: in
- * /sys/module/bench_idle/parameters/idle_us.  /proc/stat rounds the same to 10 ms,
- * and /proc/timer_list takes forever where there are many timers.
+ * /sys/module/bench_idle/parameters/idle_us.  /proc/stat rounds the same to 10 ms, and
+ * /proc/timer_list takes forever if there are many timers.
  *
- * A kernel that counts idle time by its tick, unless the tick is stopped, is wrong by up to a
- * tick each time.  There, probes take the time from the switch to the idle task, or from its
- * halt, to the next interrupt.  This takes the one processor of the machine that counts
- * instructions for granted.
+ * If a kernel counts idle time by its tick unless the tick is stopped, it is wrong by up to a tick
+ * each time.  So probes take the time from the switch to the idle task, or from its halt, to the
+ * next interrupt.  They assume one processor, as the machine that counts instructions has.
  */
 #include <linux/cpumask.h>
 #include <linux/kernel_stat.h>
@@ -49,7 +48,7 @@ static void on_sched_switch(void *data, bool preempt, struct task_struct *prev,
 
 static void on_cpu_idle(void *data, unsigned int state, unsigned int cpu)
 {
-	/* The event is there twice: when the processor halts, and when it goes on. */
+	/* The event comes twice: when the processor halts, and when it goes on. */
 	if (state != U32_MAX)
 		idle_begins();
 	else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the module calls of the kernel, where that needs structures of the kernel: the current
- * task, and work items. All else is in process.c.
+ * The functions of the kernel that the module calls, if they need structures of the kernel: the
+ * current task, and work items. All others are in process.c.
  */
 #include <linux/cred.h>
 #include <linux/nsproxy.h>

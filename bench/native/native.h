@@ -3,8 +3,8 @@
  * make bench-native: the module's object code in a process, on the processor of this machine
  *
  * Two sides are linked together: kernel code, which includes headers of the kernel (the module,
- * workload.c, kernel.c), and process.c, which includes those of the C library. This is what they
- * call of each other.
+ * workload.c, kernel.c), and process.c, which includes those of the C library. Here are the
+ * functions that they call of each other.
  */
 #ifndef NATIVE_H
 #define NATIVE_H

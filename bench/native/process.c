@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the module and the kernel's timers call of the kernel, in a process
+ * The functions of the kernel that the module and the kernel's timers call, in a process
  *
  * One thread runs, so locks are always free; they are taken by an atomic operation, as in the
  * kernel. Memory comes from huge pages, as the kernel's direct map has them; an area of vmalloc()
- * from small ones. Copies are by `rep movsb', as on processors with fast short copies. A function
- * that is not here gets a stub that prints its name and ends the process: see tools/vm/native.sh.
+ * from small ones. Copies are by `rep movsb', as on processors with fast short copies. If a
+ * function is missing here, it gets a stub that prints its name and ends the process: see
+ * tools/vm/native.sh.
  *
  * Kernel code keeps the stack aligned to 8 bytes, so this file is compiled with -mstackrealign.
  */
@@ -27,7 +28,7 @@
 #define PAGE		4096UL
 #define HUGE_PAGE	(2UL << 20)
 
-/* A function that takes vectors would save them where the stack is not aligned for it. */
+/* Do not use vector registers: they would be saved where the stack is not aligned for it. */
 #define VARIADIC	__attribute__((target("general-regs-only")))
 
 void native_fail(const char *why)
@@ -118,7 +119,7 @@ void free_pages_exact(void *pages, size_t bytes)
 	free_pages((unsigned long)pages, order_of(bytes));
 }
 
-/* Not given back: a workload has few of these. */
+/* Never freed: a workload has few of these. */
 void *__vmalloc_noprof(size_t bytes, unsigned int flags)
 {
 	void *area = mmap(NULL, (bytes + PAGE - 1) & -PAGE, PROT_READ | PROT_WRITE,

@@ -43,7 +43,7 @@ static void *elements;
 static struct twheel_file opened;
 static struct file file = { .private_data = &opened, .f_mode = FMODE_READ | FMODE_WRITE };
 
-/* As large as the largest vector of the largest element, and as a read() of all events. */
+/* For the largest vector of the largest element, and for all events of a read(). */
 #define ELEMENTS_BYTES	(TWHEEL_MAX_VECTOR * sizeof(struct twheel_status))
 
 static __always_inline u64 cycles_now(void)
@@ -125,7 +125,7 @@ static void wheel_open(u32 nr, u32 flags)
 		native_fail("no wheel");
 }
 
-/* Do a vector of elements, which the caller has written. */
+/* Make one call for a vector of elements, which the caller has written. */
 static void call(const char *name, u32 cmd, u32 size, u32 nr, bool by_key)
 {
 	struct twheel_vector vector = {
@@ -246,8 +246,8 @@ static void read_events(const char *name, u32 nr, u32 vector)
 }
 
 /*
- * Advance the clock, in steps in which about as many expire as a vector has, and read each time;
- * after @nr have expired, all at once, and read those.
+ * Advance the clock in steps, in each of which about @vector timeouts expire, and read their
+ * events.  After @nr have expired, let all others expire at once, and read those events.
  */
 static void expire_some(u32 pending, u32 nr, u32 vector)
 {
@@ -273,7 +273,7 @@ static void expire_some(u32 pending, u32 nr, u32 vector)
 	read_events("read-late", min(twheel_nr_events(opened.tw, &size), ACCESSED_MAX), vector);
 }
 
-/* @mapped: the refresh table is, so that calls read or write its words. */
+/* @mapped: the refresh table is mapped, so calls read or write its words. */
 static void wheel(u32 nr, u32 vector, bool keyed, bool mapped)
 {
 	u32 all = nr / vector * vector, accessed = min(all, ACCESSED_MAX);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * bench.h - what the benchmark asks of a structure of timers
+ * bench.h - the interface of a structure of timers
  *
- * A structure has places for timers, numbered from 0.  All times are whole
- * milliseconds from the moment in which time stands still until run().
+ * A structure has places for timers, numbered from 0.  All times are whole milliseconds from the
+ * start; time stands still until run().
  */
 #ifndef _WHEEL_BENCH_H
 #define _WHEEL_BENCH_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Deadlines are random over this, and for the longest call over an hour. */
+/* Deadlines are random within this, or within an hour for the longest call. */
 #define SPAN_MS		60000
 #define HOUR_MS		3600000
 
@@ -29,8 +29,8 @@
  * @settle: do what removals have left to be done, or NULL
  * @move: give pending timers a later deadline
  * @run: let time pass until all have expired; @nr_expired counts them
- * @step: what a loop does in a turn: let time pass until something may be due, and call what
- *	is due; returns false if nothing pends; NULL if deadlines cannot be an hour ahead
+ * @step: one turn of a loop: let time pass until something may be due, and call what is due;
+ *	returns false if nothing pends; NULL if deadlines cannot be an hour ahead
  */
 struct structure {
 	const char *name;
@@ -54,13 +54,13 @@ extern const struct structure libuv_structure;
 extern const struct structure libevent_structure;
 extern const struct structure libevent_common_structure;
 
-/* Counted by what a structure calls for each timer that expires. */
+/* Structures increment it for each timer that expires. */
 extern uint64_t nr_expired;
 
 /* Simulated time; see clock.c. */
 extern uint64_t clock_ns;
 
-/* Processor time of this process: others may run meanwhile. */
+/* Processor time of this process: others may run in between. */
 uint64_t cpu_ns(void);
 
 /* Zeroed memory in huge pages, never freed; ends the program if there is none. */

@@ -2,9 +2,9 @@
 /*
  * clock.c - simulated time for event loops that know nothing of it
  *
- * These take the place of the C library's functions in all of the program.  A
- * loop that sleeps in epoll until its next timer is due finds that it was, at
- * once: neither the sleep nor the system call is measured.
+ * These functions replace the C library's in the whole program.  If a loop sleeps in epoll until
+ * its next timer is due, the clock is set to that time at once: neither the sleep nor the system
+ * call is measured.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #define NS_PER_SEC	1000000000ULL
 #define NS_PER_MS	1000000ULL
 
-/* No sleep ends on time; libev's timers are due when their time has passed. */
+/* Each sleep ends a little late, as libev's timers are due only after their time has passed. */
 #define LATE_NS		1000ULL
 
 uint64_t clock_ns = START_NS;

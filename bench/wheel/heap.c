@@ -8,7 +8,7 @@
 #define CHILDREN	4
 
 struct timer {
-	uint32_t place;		/* in the heap; + 1, 0 if it is not there */
+	uint32_t place;		/* index in the heap, + 1; 0 if it is not there */
 	void (*expired)(struct timer *timer);
 };
 

@@ -52,7 +52,7 @@ static void remove_timers(const uint32_t *who, uint32_t nr)
 		ev_timer_stop(loop, &timers[who[i]]);
 }
 
-/* The way its manual has for moving one; the repeat is only its argument. */
+/* Move timers as its manual advises; the repeat is only an argument of ev_timer_again(). */
 static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 {
 	uint32_t i;
@@ -66,7 +66,7 @@ static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	}
 }
 
-/* Its cached time has to follow the clock before anything is begun anew. */
+/* Its cached time has to follow the clock before another timer is started. */
 static void run(void)
 {
 	ev_run(loop, 0);

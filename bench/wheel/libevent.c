@@ -47,7 +47,7 @@ static void make(uint32_t nr)
 			fail("evtimer_assign");
 }
 
-/* Adding one that is pending moves it. */
+/* If a timer pends, adding it moves it. */
 static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 {
 	uint32_t i;
@@ -91,7 +91,7 @@ static void make_common(uint32_t nr)
 	}
 }
 
-/* What is moved beyond the longest duration moves to that. */
+/* If a deadline is beyond the longest duration, that duration is used. */
 static void insert_common(const uint32_t *who, const uint32_t *due_ms,
 			  uint32_t nr)
 {

@@ -27,7 +27,7 @@ static void make(uint32_t nr)
 			fail("uv_timer_init");
 }
 
-/* Starting one that is pending moves it, as uv_timer_again() would. */
+/* If a timer pends, starting it moves it, as uv_timer_again() would. */
 static void insert(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 {
 	uint32_t i;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheel.c - twheel_wheel.c as it is, amid what its engine keeps beside it
+ * twheel.c - twheel_wheel.c as it is, with the data that its engine keeps beside it
  *
  * As in the engine, a timeout is 48 bytes in a page of them, found by its index in two loads, and
- * its word has a generation and a state.  A device is called for a batch of timeouts, and so is
- * this.  Not here: system calls, locks, periods.
+ * its word has a generation and a state.  Each call is for a batch of timeouts, as on the device.
+ * System calls, locks and periods are left out.
  *
  *	insert	fields and word, and then its slot
  *	remove	out of the slot, and a new generation
@@ -20,7 +20,7 @@
 
 #define NS_PER_MS	1000000ULL
 
-/* As the engine has them. */
+/* The same values as in the engine. */
 #define CALL		32U
 #define STEP		64U
 #define LOOKS		32U
@@ -152,7 +152,7 @@ static void move(const uint32_t *who, const uint32_t *due_ms, uint32_t nr)
 	}
 }
 
-/* What the reader of the descriptor gets. */
+/* Free the timeouts whose events the reader takes. */
 static void deliver(void)
 {
 	while (events != &end) {
@@ -164,7 +164,7 @@ static void deliver(void)
 	}
 }
 
-/* Empty slots of upper levels ahead. */
+/* Empty slots of upper levels before they are due. */
 static void look_ahead(u32 nr)
 {
 	struct twheel_link **slot;
@@ -204,7 +204,7 @@ static void pass(u64 now_ns)
 	deliver();
 }
 
-/* When the first timeout of a slot is due, or a time before. */
+/* When the first timeout of a slot is due, or an earlier time. */
 static u64 slot_first_ns(struct twheel_level *level, struct twheel_link **slot)
 {
 	u64 end_ns = twheel_slot_begin_ns(level, level->begin_ns) + (1ULL << level->shift);

@@ -2,8 +2,8 @@
 /*
  * wheel_bench.c - nanoseconds per operation on structures of timers
  *
- * Each structure, with each number of timers, runs in a process of its own, in
- * turn with the others, several times; what is printed is the median.
+ * Each structure, with each number of timers, runs in a process of its own, in turn with the
+ * others, several times; the median is printed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,16 +22,16 @@
 #define MAX_SIZES	16
 #define MAX_REPEATS	64
 
-/* Less than this many operations are not worth looking at the clock. */
+/* If there were fewer operations than this, the clock is too coarse: repeat them. */
 #define ENOUGH		200000
 
-/* Timers come and go by this part of those that pend, or so many at least. */
+/* This part of the pending timers comes and goes, but at least this many. */
 #define CHURN_PART	8
 #define CHURN_MIN	500
 
 #define HUGE_BYTES	(2UL << 20)
 
-/* The most turns of a loop in an hour: one for each of ten million timers, and some. */
+/* The most turns of a loop in an hour: one for each of ten million timers, and some more. */
 #define MAX_STEPS	(16U << 20)
 
 enum operation { INSERT, REMOVE, MOVE, EXPIRE, EXPIRE_MOVED, NR_OPERATIONS };
@@ -67,7 +67,7 @@ static struct {
 /* Shared with the children. */
 static struct {
 	double ns[NR_STRUCTURES][MAX_SIZES][NR_OPERATIONS][MAX_REPEATS];
-	uint32_t step_ns[MAX_STEPS];	/* of one structure: the least of all repeats */
+	uint32_t step_ns[MAX_STEPS];	/* of one structure: the shortest time of all repeats */
 	uint32_t nr_steps;
 } *result;
 
@@ -127,7 +127,7 @@ struct work {
 	uint64_t times[NR_OPERATIONS];
 };
 
-/* Bring @nr random ones of the first @of places to their end. */
+/* Choose @nr of the first @of places at random, and bring them to the end. */
 static void choose(struct work *w, uint32_t nr, uint32_t of)
 {
 	while (nr--) {
@@ -159,7 +159,7 @@ static void work_fill(struct work *w, uint32_t span_ms)
 	w->s->insert(w->who, w->due_ms, w->nr);
 }
 
-/* Timers come and others go, at random, while @nr pend. */
+/* Timers start and others end, at random, while @nr pend. */
 static void work_churn(struct work *w, uint32_t nr)
 {
 	uint64_t begin_ns;
@@ -175,7 +175,7 @@ static void work_churn(struct work *w, uint32_t nr)
 	count(w, REMOVE, begin_ns, nr);
 }
 
-/* All that pends expires. */
+/* Let all timers expire. */
 static void work_run(struct work *w, enum operation op)
 {
 	uint64_t before = nr_expired, begin_ns = cpu_ns();
@@ -193,7 +193,7 @@ static void work_move(struct work *w)
 
 	for (i = 0; i < w->nr; i++)
 		w->due_ms[i] += 1 + below(SPAN_MS);
-	/* In another order, each with its deadline. */
+	/* Shuffle the places, each with its deadline. */
 	for (i = w->nr - 1; i; i--) {
 		uint32_t other = below(i + 1);
 		uint32_t who = w->who[i], due_ms = w->due_ms[i];
@@ -230,8 +230,8 @@ static void work_all(struct work *w)
 }
 
 /*
- * All expire within an hour.  The turns of the loop are the same in each repeat: one that was
- * disturbed takes longer, so the shortest time of each is noted.
+ * Let all timers expire within an hour.  Each repeat has the same turns of the loop.  If a turn was
+ * disturbed, it takes longer, so the shortest time of each is kept.
  */
 static void work_steps(struct work *w, bool first)
 {
@@ -276,7 +276,7 @@ static void work_open(struct work *w, uint32_t nr, uint64_t seed)
 	w->s->make(w->room);
 }
 
-/* In a process of its own, as the next one. */
+/* This runs in a process of its own, and so does measure(). */
 static void measure_steps(unsigned int structure, unsigned int size, unsigned int repeat)
 {
 	struct work w = { .s = structures[structure] };
@@ -332,7 +332,7 @@ static void measure_longest(unsigned int structure, unsigned int size)
 			longest_ns[structure][size] = result->step_ns[i];
 }
 
-/* What is printed */
+/* Output */
 
 static int compare(const void *a, const void *b)
 {
@@ -477,7 +477,7 @@ static void options(int argc, char **argv)
 		refuse();
 }
 
-/* Memory that the libraries allocate is to be of huge pages as well. */
+/* Let the libraries' memory be of huge pages as well. */
 static void huge_malloc(char **argv)
 {
 	if (getenv("GLIBC_TUNABLES"))
@@ -486,7 +486,7 @@ static void huge_malloc(char **argv)
 	execv("/proc/self/exe", argv);
 }
 
-/* To a CPU: where we happen to be, if none was asked for. */
+/* Stay on a CPU: the present one, if none was asked for. */
 static void pin(void)
 {
 	cpu_set_t set;
