@@ -2,9 +2,9 @@
 /*
  * twheelctl check: opening the device, in a process of its own
  *
- * A seccomp filter may kill whoever makes a call that it forbids.  And on behalf of another
- * process, the attempt is made in the mount namespace and root of that, and with its user and
- * groups.
+ * A process of its own, since a seccomp filter may kill a process that makes a call it forbids.  If
+ * the attempt is made for another process, it is made in the mount namespace and root of that, and
+ * with its user and groups.
  */
 #include <err.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ static bool identity_read(int pid, unsigned int ids[2], gid_t *groups, int *nr)
 	return *nr >= 0;
 }
 
-/* Become what another process is, as far as files go.  If that fails, errno says why. */
+/* Become another process, as far as files go.  If that fails, errno says why. */
 static bool enter(int pid)
 {
 	int process = pidfd_open(pid, 0), root, nr;
@@ -68,14 +68,14 @@ static bool enter(int pid)
 	       !setresuid(ids[0], ids[0], ids[0]);
 }
 
-/* Whether the file system that is mounted at /dev is devtmpfs. */
+/* Return whether the file system that is mounted at /dev is devtmpfs. */
 static bool dev_is_own(void)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
 	char line[4096], at[4096];
 	bool own = false;
 
-	/* The last one that was mounted there is seen. */
+	/* If several are mounted there, the last one is in use. */
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "%*s %*s %*s %*s %4095s", at) == 1 && !strcmp(at, "/dev"))
 			own = strstr(line, " - devtmpfs ");

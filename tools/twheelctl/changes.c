@@ -7,7 +7,7 @@
 
 #include "late.h"
 
-/* The same is wrong with the same wheel, or with the memory of the same user. */
+/* Whether two findings have the same cause, and are about the same wheel or the same user. */
 static bool is_same(const json_t *finding, const json_t *other)
 {
 	static const char * const keys[] = { "cause", "wheel", "uid" };
@@ -16,7 +16,7 @@ static bool is_same(const json_t *finding, const json_t *other)
 	for (i = 0; i < ARRAY_SIZE(keys); i++) {
 		json_t *a = json_object_get(finding, keys[i]), *b = json_object_get(other, keys[i]);
 
-		/* Neither may have it. */
+		/* If neither finding has the key, both are NULL. */
 		if (a != b && !json_equal(a, b))
 			return false;
 	}
@@ -61,8 +61,8 @@ static void line_print(const struct changes *changes, bool begins, const json_t 
 }
 
 /*
- * Print a line for each finding that was not there the last time, and for each that is gone.  What
- * is no problem now does not count.  The findings of the report are consumed.
+ * Print a line for each finding that was not there the last time, and for each that is gone.
+ * Findings that are no problem now do not count.  The findings of the report are consumed.
  */
 void changes_print(struct changes *changes, struct report *report)
 {
@@ -78,7 +78,7 @@ void changes_print(struct changes *changes, struct report *report)
 	json_array_foreach(present, i, finding)
 		if (!is_among(changes->findings, finding))
 			line_print(changes, true, finding);
-	/* A reader of a pipe has the line at once.  If nobody reads, there is none to watch for. */
+	/* A reader of a pipe gets the line at once.  If nobody reads, stop watching. */
 	if (fflush(stdout))
 		exit(UNKNOWN);
 	json_decref(changes->findings);

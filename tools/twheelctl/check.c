@@ -58,7 +58,7 @@ static bool module_was_refused(void)
 
 #define COMMAND_SIZE	160
 
-/* A line of the file that names the distribution has this word. */
+/* Return whether a line of /etc/os-release, which names the distribution, has this word. */
 static bool distribution_is(const char *text, const char *key, const char *name)
 {
 	const char *line = strstr(text, key), *at = line ? strstr(line + 1, name) : NULL;
@@ -66,7 +66,7 @@ static bool distribution_is(const char *text, const char *key, const char *name)
 	return at && !memchr(line + 1, '\n', at - line - 1);
 }
 
-/* How the headers of a kernel are installed; a distribution may be like another one. */
+/* The command that installs the headers of a kernel; a distribution may be like another one. */
 static const char *headers_command(char command[COMMAND_SIZE], const char *release)
 {
 	static const char *const commands[][2] = {
@@ -119,7 +119,7 @@ static void not_loaded(struct report *report, const struct installed *installed)
 			   "The module is installed, but not loaded.");
 }
 
-/* The one that is loaded stays until it is unloaded, whatever was installed meanwhile. */
+/* If another version was installed since, the loaded one stays until it is unloaded. */
 static void other_version(struct report *report, const struct installed *installed)
 {
 	char version[64], srcversion[64];
@@ -135,7 +135,7 @@ static void other_version(struct report *report, const struct installed *install
 		   version, srcversion, installed->version, installed->srcversion);
 }
 
-/* Why the device is not there, or refuses */
+/* Why the device is not there, or cannot be opened */
 
 #define PASS \
 	"Give the container the device: `docker run --device=/dev/twheel', in a unit DeviceAllow=/dev/twheel without PrivateDevices=yes, for systemd-nspawn --bind=/dev/twheel as well."
@@ -151,7 +151,7 @@ static void no_node(struct report *report, const struct attempt *attempt)
 			   "The module is loaded, but there is no " DEVICE ", though the kernel makes it in /dev: somebody has removed it.");
 }
 
-/* Whether a user is in a group by the files of the system. */
+/* Return whether a user is in a group, by the files of the system. */
 static bool is_member(uid_t uid, gid_t gid)
 {
 	struct passwd *user = getpwuid(uid);
@@ -228,7 +228,7 @@ static void seccomp_refuses(struct report *report, const char *call, const char 
 		   "A seccomp filter is in force, and %s %s.", call, how);
 }
 
-/* The module says EPERM to nobody who opens the device. */
+/* The module never says EPERM to open(), so something else does. */
 static void not_permitted(struct report *report, const struct attempt *attempt, bool filtered)
 {
 	if (attempt->null_error == attempt->error && filtered)
@@ -276,7 +276,7 @@ static void open_failed(struct report *report, const struct attempt *attempt, ui
 	}
 }
 
-/* A seccomp filter that kills does so by SIGSYS, and no other signal comes from one. */
+/* If a seccomp filter kills, it does so by SIGSYS, which nothing else sends. */
 static void attempt_killed(struct report *report, const struct attempt *attempt)
 {
 	static const char *const tried[] = {
@@ -286,7 +286,7 @@ static void attempt_killed(struct report *report, const struct attempt *attempt)
 		[STEP_INFO] = "asked the wheel for INFO",
 		[STEP_DONE] = "had succeeded",
 	};
-	/* For other signals, and for SIGKILL */
+	/* For any other signal, and for SIGKILL */
 	static const char *const advice[] = {
 		"Try again. If it happens again, `strace -f twheelctl check' shows by whom the signal was sent.",
 		"Look into the kernel's log: if the machine or the memory cgroup had no memory left, the OOM killer has done so; else somebody has, so try again.",
@@ -332,7 +332,7 @@ static void device_failed(struct report *report, const struct attempt *attempt, 
 	}
 }
 
-/* What another process has used up, or what may refuse it, which no attempt of ours shows */
+/* The limits and filters of another process, which our own attempt does not show */
 
 static void process_check(struct report *report, int pid, bool filtered)
 {
@@ -343,7 +343,7 @@ static void process_check(struct report *report, int pid, bool filtered)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
-	/* The folder has two entries that are no descriptors. */
+	/* Do not count "." and "..", which are no descriptors. */
 	while (dir && readdir(dir))
 		nr++;
 	if (dir)

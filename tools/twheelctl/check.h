@@ -26,17 +26,17 @@ struct installed {
 
 void installed_look(struct installed *installed);
 
-/* What an attempt has got as far as. */
+/* The step that an attempt has reached. */
 enum step {
-	STEP_ENTER,	/* become what the process is */
+	STEP_ENTER,	/* become the process */
 	STEP_NODE,	/* find the node */
 	STEP_OPEN,	/* open it */
-	STEP_INFO,	/* ask the wheel */
+	STEP_INFO,	/* ask the wheel for INFO */
 	STEP_DONE,
 };
 
 /**
- * struct attempt - how a process fared that opened the device
+ * struct attempt - the result of opening the device in a process
  * @step: the step that failed, or STEP_DONE
  * @error: its errno
  * @null_error: errno of opening /dev/null in the same way, or 0

@@ -2,8 +2,8 @@
 /*
  * twheelctl check: the module that is installed for the running kernel
  *
- * modinfo is asked.  With libkmod and what that brings, such as libcrypto, each command would start
- * with 3.7 million instructions instead of 0.15 million.
+ * modinfo is run for it.  If twheelctl were linked with libkmod, which needs libcrypto and more,
+ * each command would start with 3.7 million instructions instead of 0.15 million.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "check.h"
 
 /*
- * What modinfo says of the module that modprobe would load.  No shell is between: that of busybox
- * takes a modinfo of its own, which tells of no signature.
+ * Start modinfo for the module that modprobe would load.  Do not use a shell: busybox's would run
+ * its own modinfo, which does not show signatures.
  */
 static FILE *modinfo_start(pid_t *child)
 {
@@ -25,10 +25,10 @@ static FILE *modinfo_start(pid_t *child)
 	*child = fork();
 	if (!*child) {
 		dup2(pipes[1], STDOUT_FILENO);
-		/* That there is no module is nothing to be said there. */
+		/* Drop its error message: that there is no module is reported otherwise. */
 		close(STDERR_FILENO);
 		execlp("modinfo", "modinfo", "twheel", NULL);
-		/* Users without root lack this folder in their path. */
+		/* The PATH of users without root lacks this folder. */
 		execl("/sbin/modinfo", "modinfo", "twheel", NULL);
 		_exit(1);
 	}
@@ -44,7 +44,7 @@ void installed_look(struct installed *installed)
 
 	*installed = (struct installed){};
 	while (modinfo && fgets(line, sizeof(line), modinfo)) {
-		/* A built-in one has no file. */
+		/* If the module is built in, it has no file. */
 		if (sscanf(line, "filename: /%c", &first) == 1)
 			installed->found = true;
 		else if (!strncmp(line, "sig_id:", 7))

@@ -2,9 +2,9 @@
 /*
  * twheelctl late: which wheels are late or stuck, and why
  *
- * All is drawn from two looks at fdinfo, an interval apart, in which the kthreads and the readers
- * are watched.  Of a wheel: unread and delivered tell how it is read, late and alarm_ns how it is
- * expired, live whether it is full.  Of the kthreads: how long they ran, and how long they waited
+ * It reads fdinfo twice, an interval apart, and watches the kthreads and the readers in between.  A
+ * wheel's `unread' and `delivered' show how it is read, `late' and `alarm_ns' how it is expired,
+ * and `live' whether it is full.  For a kthread, it samples how long it ran and how long it waited
  * for a processor.
  */
 #include <err.h>
@@ -15,32 +15,32 @@
 #include "late.h"
 
 /*
- * From these shares of the interval on, a kthread waits for a processor, or has work to do, for
- * which it runs or waits.  The softirq expires as well, and nothing shows for how long.
+ * If a kthread waits for a processor, or runs or waits, for these shares of the interval, that is a
+ * cause of lateness.  The softirq expires timeouts as well, but nothing shows for how long.
  */
 #define WAITS_SHARE	0.2
 #define BUSY_SHARE	0.1
 
-/* If it waits so many times as long as it runs, that is why it has work to do. */
+/* If a kthread waits this many times as long as it runs, waiting is the cause, and not the work. */
 #define WAITS_TIMES	2
 
-/* A user who takes this share of a limit of memory can hardly arm more. */
+/* If a user takes this share of a limit of memory, hardly any more can be armed. */
 #define MEMORY_SHARE	0.95
 
 #define KTHREADS_MAX	64
 
-/* What happens now and then may be missed in a shorter interval. */
+/* If the interval is shorter, it may miss problems that come now and then. */
 #define SHORT_NS	(10 * NS_PER_S)
 
 /*
- * How often kthreads and readers are looked at.  The kernel brings up to date how long a thread has
+ * How often kthreads and readers are sampled.  The kernel updates the time for which a thread has
  * run in each tick of its scheduler, which lasts 10 ms at most.
  */
 #define STEP_NS		(20 * NS_PER_MS)
 
 /*
- * With many wheels and threads, looking takes this share of a processor, and steps are longer.  If
- * it goes on for ever, it takes less.
+ * If there are many wheels and threads, sampling takes this share of a processor, and steps are
+ * longer.  If it goes on for ever, it takes less.
  */
 #define LOOKS_SHARE	0.1
 #define WATCH_SHARE	0.01
@@ -49,16 +49,16 @@
 #define WATCH_NS	(60 * NS_PER_S)
 
 /**
- * struct looks - two looks at the wheels, what is seen between them, and the findings
- * @before: the wheels at the first
- * @now: and at the second
+ * struct looks - two snapshots of the wheels, the samples between them, and the findings
+ * @before: the first snapshot of the wheels
+ * @now: the second one
  * @kthreads: the threads of the module that serve wheels
  * @nr_kthreads: how many
- * @readers: who reads the wheels that are asked for
+ * @readers: the readers of the wheels that are asked for
  * @nr_readers: how many
- * @watched_at_ns: when the kthreads were looked at last
+ * @watched_at_ns: when the kthreads were sampled last
  * @watched_ns: how long they were watched
- * @ns: the time between the looks, which is longer
+ * @ns: the time between the snapshots, which is longer
  * @report: the findings
  */
 struct looks {
@@ -96,13 +96,13 @@ static const struct thread *kthread_find(const struct looks *looks, const char *
 	return NULL;
 }
 
-/* How it is expired */
+/* How the wheels are expired */
 
-/* The kthread waited for a processor, where `hog' runs, or threads that have no such priority. */
+/* The kthread waited for a processor, while `hog' ran there, or too many other threads if NULL. */
 static void waits_add(struct looks *looks, const struct thread *kthread, __u64 waited_ns,
 		      const char *who, const struct wheel *wheel, const struct task *hog)
 {
-	/* Where no real-time thread is seen, and where one is */
+	/* If no real-time thread is seen there, and if one is */
 	static const char *const advice[] = {
 		"Give the kthread a higher priority (`renice', `chrt', or load the module with kthread_nice=-20), or the machine less to do.",
 		"Give the kthread a higher priority (`chrt -f -p PRIORITY PID', or load the module with kthread_fifo=1), or keep that thread off its processor.",
@@ -120,7 +120,7 @@ static void waits_add(struct looks *looks, const struct thread *kthread, __u64 w
 		   time_text(all, looks->watched_ns), kthread->task.processor, there);
 }
 
-/* How many timeouts of a user's wheels expired at a kthread; each of these wheels is one. */
+/* How many timeouts of the user's wheels at this kthread have expired. */
 static __u64 expired_of(const struct looks *looks, const char *kthread, __u64 uid)
 {
 	__u64 expired = 0;
@@ -136,7 +136,7 @@ static __u64 expired_of(const struct looks *looks, const char *kthread, __u64 ui
 	return expired;
 }
 
-/* A wheel of the user whose wheels expired most at a kthread, and how many that are. */
+/* A wheel of the user with most expiries at a kthread, and the number of these expiries. */
 static const struct wheel *busiest(const struct looks *looks, const char *kthread, __u64 *most)
 {
 	const struct wheel *busy = NULL;
@@ -182,7 +182,7 @@ static bool kthread_is_busy(struct looks *looks, const struct thread *kthread, c
 	return true;
 }
 
-/* How long the kernel has owed the wheel a look, beyond a tick and its slack. */
+/* For how long a wheel has been due to expire, beyond a tick and its slack. */
 static __u64 overdue_ns(const struct wheel *wheel)
 {
 	json_t *alarm = json_object_get(wheel->info, "alarm_ns");
@@ -214,7 +214,7 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 		waits_add(looks, kthread, waited_ns, who, wheel, &hog);
 		return;
 	}
-	/* It is not the work that takes so long, if it waits for most of that. */
+	/* If it mostly waits, its work is not the cause. */
 	if (waits && waited_ns > WAITS_TIMES * thread_ran(kthread)) {
 		waits_add(looks, kthread, waited_ns, who, wheel, NULL);
 		return;
@@ -236,7 +236,7 @@ static void expiry_explain(struct looks *looks, const struct wheel *wheel, const
 			   time_text(waited, waited_ns));
 }
 
-/* The cause is gone by now, and there is nothing to be done. */
+/* The cause has passed, and nothing has to be done. */
 static void was_late(struct looks *looks, const struct wheel *wheel, const char *who)
 {
 	__u64 ago_ns = figure(wheel, "now_ns") - figure(wheel, "last_late_at_ns");
@@ -286,7 +286,7 @@ static void room_check(struct looks *looks, const struct wheel *wheel)
 		   figure(wheel, "max_pending"));
 }
 
-/* What the wheels of a user take, or those of all users. */
+/* How much memory the wheels of a user take, or those of all users. */
 static __u64 bytes_of(const struct wheels *wheels, const __u64 *uid)
 {
 	__u64 bytes = 0;
@@ -300,7 +300,7 @@ static __u64 bytes_of(const struct wheels *wheels, const __u64 *uid)
 
 #define PARAMETERS	"/sys/module/twheel/parameters/"
 
-/* Each user once: at the first wheel that is the user's. */
+/* Check each user once, at the first of the user's wheels. */
 static void memory_check(struct looks *looks)
 {
 	const struct wheels *wheels = &looks->now;
@@ -331,7 +331,7 @@ static void memory_check(struct looks *looks)
 	}
 }
 
-/* Without PIDs, all wheels are asked for. */
+/* If there are no PIDs, all wheels are asked for. */
 static bool is_asked_for(const struct wheel *wheel, const struct options *options)
 {
 	int i;
@@ -365,7 +365,7 @@ static const struct reader *reader_find(const struct looks *looks, __u64 number)
 	return NULL;
 }
 
-/* How much time of a processor this program has taken. */
+/* How much processor time this program has used. */
 static __u64 taken_ns(void)
 {
 	struct timespec taken;
@@ -403,7 +403,7 @@ static void watch(struct looks *looks, __u64 interval_ns, double share)
 		reader_end(&looks->readers[i]);
 }
 
-/* Look twice, and add the findings.  Returns the number of wheels that were watched. */
+/* Take two snapshots, and add the findings.  Return the number of wheels that were watched. */
 static size_t findings_add(struct looks *looks, const struct options *options, __u64 interval_ns)
 {
 	__u64 began_ns = now_ns();

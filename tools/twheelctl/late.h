@@ -11,13 +11,13 @@
 
 /**
  * struct thread - a thread that is watched
- * @task: how it looks
+ * @task: its state
  * @has_times: the kernel keeps the times below
  * @run_ns: how long it has run
  * @waited_ns: how long it has waited for a processor, without the present wait
  * @first_run_ns: @run_ns when the watch began
- * @first_waited_ns: and @waited_ns
- * @stuck_ns: how long it was ready since then, and did not run, as far as that was watched
+ * @first_waited_ns: @waited_ns when the watch began
+ * @stuck_ns: how long it was seen ready since then without running
  */
 struct thread {
 	struct task task;
@@ -39,8 +39,8 @@ bool hog_find(int processor, struct task *hog);
 
 /**
  * struct sample - how a wheel is read, at a moment
- * @began_ns: when it was asked, CLOCK_MONOTONIC
- * @ended_ns: when it had answered
+ * @began_ns: when the sample began, CLOCK_MONOTONIC
+ * @ended_ns: when the sample ended
  * @unread: as in fdinfo
  * @delivered: likewise
  * @revoked: likewise
@@ -54,12 +54,12 @@ struct sample {
 };
 
 /**
- * struct pauses - times in which nobody read, though events waited
+ * struct pauses - times in which events waited and nobody read them
  * @times: how many
  * @ns: how long in all
  * @longest_ns: the longest
- * @ran_ns: how long the busiest thread of the reader ran in that
- * @waited_ns: how long a thread of the reader waited for a processor in that
+ * @ran_ns: how long the busiest thread of the reader ran in the longest pause
+ * @waited_ns: how long a thread of the reader waited for a processor in that pause
  * @waiter: that thread
  * @unread: the greatest number of events that waited
  */
@@ -74,11 +74,11 @@ struct pauses {
 };
 
 /**
- * struct reader - who reads a wheel, while that is watched
+ * struct reader - the reader of a wheel, while it is watched
  * @wheel: the wheel, as it was first seen
  * @least_ns: shorter pauses do not count
  * @last: the last sample; all 0 if there is none
- * @pause_ns: how long the present pause lasts, as far as it was seen
+ * @pause_ns: how long the present pause was seen to last
  * @watched_ns: the part of it in which the threads below were watched
  * @unread: how many events waited in it
  * @threads: the threads of all processes that hold the wheel, while they are watched
@@ -86,8 +86,8 @@ struct pauses {
  * @has_few: there were few of them
  * @naps: pauses in which the reader did something else
  * @waits: pauses in which it waited for a processor
- * @unclear: pauses of which that cannot be told
- * @pauses_now: the last look was in a pause that counts
+ * @unclear: pauses for which nobody knows which it was
+ * @pauses_now: the last sample was in a pause that counts
  */
 struct reader {
 	const struct wheel *wheel;
@@ -114,9 +114,9 @@ void reader_report(const struct reader *reader, const struct wheel *wheel, __u64
 /* changes.c */
 
 /**
- * struct changes - what late --watch has found in its last interval
+ * struct changes - the findings of the last interval of late --watch
  * @json: print JSON instead of text
- * @findings: what was wrong then; NULL at first
+ * @findings: the problems then; NULL at first
  */
 struct changes {
 	bool json;

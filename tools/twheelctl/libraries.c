@@ -13,10 +13,10 @@
 
 #define LIBRARY	"libtwheel.so.1"
 
-/* Users without root lack the folder of ldconfig in their path. */
+/* The PATH of users without root lacks the folder of ldconfig. */
 #define LIST_CACHE	"PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null"
 
-/* The file itself has the version in its name; the links to it have none. */
+/* The name of the file itself has the version; the links to it may lack it. */
 static const char *file_of(char file[PATH_MAX], const char *path)
 {
 	if (!realpath(path, file))

@@ -12,7 +12,7 @@
 /* PF_KTHREAD of the kernel's <linux/sched.h>, in the flags that /proc/PID/stat shows. */
 #define FLAG_KTHREAD	0x00200000
 
-/* Read a small file; without the newline at its end.  Return its length, or -1. */
+/* Read a small file, without the newline at its end.  Return its length, or -1. */
 ssize_t read_text(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -76,7 +76,7 @@ bool tasks_next(DIR *dir, struct task *task)
 	while ((entry = readdir(dir))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
 			continue;
-		/* A thread has a folder in /proc, too, which is not listed. */
+		/* A thread has a folder in /proc, too, though readdir() does not list it. */
 		snprintf(path, sizeof(path), "/proc/%.10s/stat", entry->d_name);
 		if (task_read(path, task))
 			return true;

@@ -8,7 +8,7 @@
 
 #include "twheelctl.h"
 
-/* How much a counter has grown between two looks, per second. */
+/* How much a counter has grown between two snapshots, per second. */
 static double rate(const struct wheel *before, const struct wheel *after, const char *key)
 {
 	double seconds = (double)(after->seen_ns - before->seen_ns) / NS_PER_S;
@@ -16,7 +16,7 @@ static double rate(const struct wheel *before, const struct wheel *after, const 
 	return (figure(after, key) - figure(before, key)) / seconds;
 }
 
-/* A wheel that was not there at the first look has no rates. */
+/* If a wheel was not there at the first snapshot, it has no rates. */
 static void add_rates(const struct wheels *before, struct wheels *after)
 {
 	static const char * const keys[] = { "armed", "expirations", "delivered", "late" };

@@ -2,9 +2,10 @@
 /*
  * twheelctl late: whether a wheel is read in time
  *
- * A wheel is asked again and again, by fdinfo.  If events waited, and none was read till the next
- * time, the reader has paused.  That is true however late twheelctl itself comes to look; a machine
- * that holds up twheelctl may hold up the reader as well, so such a time is cut short.
+ * The fdinfo of a wheel is sampled again and again.  If events waited at a sample, and none was
+ * read until the next one, the reader has paused.  That is true however late the sample is, but a
+ * machine that holds up twheelctl may hold up the reader as well, so a late sample is counted as if
+ * it came after two steps.
  *
  * In a pause, the threads of all processes that hold the wheel are watched.  If one of them waited
  * for a processor, that may have been the reader, and the pause is no fault of its program.
@@ -15,15 +16,18 @@
 
 #include "late.h"
 
-/* Shorter pauses of a reader do not count, if nothing else is said. */
+/* The shortest pause of a reader that counts, by default. */
 #define NAP_NS		(100 * NS_PER_MS)
 
-/* So many threads are looked at whenever events wait; more of them, in a pause only. */
+/*
+ * If so many threads or fewer hold a wheel, they are watched whenever events wait; if more, only in
+ * a pause.
+ */
 #define THREADS_FEW	16
 
 /* How wheels are sampled */
 
-/* The key has the end of the line before it, and the tab behind it. */
+/* `key' includes the end of the line before it, and the tab behind it. */
 static __u64 number_of(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -31,7 +35,7 @@ static __u64 number_of(const char *text, const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-/* A descriptor may have been closed meanwhile, and its number be that of another file. */
+/* If the descriptor was closed since, its number may be that of another file. */
 static bool sample_take(const struct wheel *wheel, struct sample *sample)
 {
 	char path[64], text[4096];
@@ -55,14 +59,14 @@ static bool sample_take(const struct wheel *wheel, struct sample *sample)
 	return false;
 }
 
-/* Events waited all the time, as none went away, and nobody read. */
+/* Whether events waited all the time: some did, and none was taken in between. */
 static bool is_pause(const struct sample *was, const struct sample *now)
 {
 	return was->unread && now->unread >= was->unread &&
 	       now->delivered == was->delivered && now->revoked == was->revoked;
 }
 
-/* What becomes of a pause */
+/* The cause of a pause */
 
 static void threads_add(struct reader *reader, json_int_t pid)
 {
@@ -132,7 +136,7 @@ static void pause_count(struct pauses *pauses, const struct reader *reader, __u6
 	pauses->waited_ns = thread_waited(waiter);
 }
 
-/* What the reader did in a pause that is over; some of it may have been in the step behind it. */
+/* Judge a pause that is over; some of what its threads did may have been in the step behind it. */
 static void pause_judge(struct reader *reader)
 {
 	const struct thread *waiter = NULL;
@@ -176,7 +180,7 @@ static void pause_end(struct reader *reader)
 	reader->unread = 0;
 }
 
-/* Shorter pauses than `nap_ns' do not count; if that is 0, a tick and the slack are awaited. */
+/* Only pauses of `nap_ns' count; if that is 0, those of a tick and the slack, or of NAP_NS. */
 void reader_begin(struct reader *reader, const struct wheel *wheel, __u64 nap_ns)
 {
 	__u64 late_ns = figure(wheel, "tick_ns") + figure(wheel, "slack_ns");
@@ -186,7 +190,7 @@ void reader_begin(struct reader *reader, const struct wheel *wheel, __u64 nap_ns
 	sample_take(wheel, &reader->last);
 }
 
-/* Look again after a step that was to be so long. */
+/* Take the next sample, after a step that was meant to last `step_ns'. */
 void reader_watch(struct reader *reader, __u64 step_ns)
 {
 	const struct sample was = reader->last;
@@ -209,7 +213,7 @@ void reader_end(struct reader *reader)
 	pause_end(reader);
 }
 
-/* What is told of it */
+/* The report */
 
 static json_t *about_pauses(const struct wheel *wheel, const struct pauses *pauses)
 {
@@ -277,7 +281,7 @@ static void unclear_report(const struct pauses *unclear, const struct wheel *whe
 
 static void sleeps_report(const struct wheel *wheel, __u64 ns, struct report *report)
 {
-	/* Of a process, and of a wheel that only systemd keeps */
+	/* For a process, and for a wheel that only systemd holds */
 	static const char *const advice[] = {
 		"Look at what the process waits for (its stack, a debugger), and continue it if it is stopped (SIGCONT). Events are not lost meanwhile.",
 		"No process reads it: see `systemctl status' of the unit, and start it again. Events are not lost meanwhile.",
@@ -302,7 +306,7 @@ static void slow_report(const struct wheel *wheel, __u64 read, __u64 more, __u64
 		   figure(wheel, "unread"));
 }
 
-/* What the kernel remembers: events were read late at some time, and that is over. */
+/* Report what the kernel remembers: events were read late at some time, and that is over. */
 static void was_unread(const struct reader *reader, const struct wheel *wheel,
 		       struct report *report)
 {
@@ -332,7 +336,7 @@ static void was_unread(const struct reader *reader, const struct wheel *wheel,
 		   time_text(ago, ago_ns), date_text(date, ago_ns));
 }
 
-/* How it is read, as is seen by the last look at it, `ns' after the first. */
+/* Report how the wheel is read, by its last snapshot, `ns' after the first. */
 void reader_report(const struct reader *reader, const struct wheel *wheel, __u64 ns,
 		   struct report *report)
 {
@@ -351,7 +355,7 @@ void reader_report(const struct reader *reader, const struct wheel *wheel, __u64
 		waits_report(&reader->waits, wheel, ns, report);
 	if (reader->unclear.times)
 		unclear_report(&reader->unclear, wheel, ns, report);
-	/* What a reader that pauses has left so far tells nothing of its pace. */
+	/* If the reader is in a pause, the events that it has left say nothing about its pace. */
 	if (before && read && unread > before && unread - before > read / 10 &&
 	    !reader->pauses_now)
 		slow_report(wheel, read, unread - before, ns, report);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * twheelctl: findings, and how they and figures are written
- */
+/* twheelctl: findings, and the format of findings and figures */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,9 +15,9 @@ void report_begin(struct report *report, bool json)
 }
 
 /*
- * Add a finding: its cause is a word that programs go by, see the man page; the rest are sentences
- * for people.  `about' has further keys for JSON, or is NULL, and is consumed.  A problem outranks
- * what cannot be told.
+ * Add a finding: its cause is a word for programs, see the man page; the rest are sentences for
+ * people.  `about' has further keys for JSON, or is NULL, and is consumed.  As exit status, a
+ * problem outranks what is unknown.
  */
 void report_add(struct report *report, int status, const char *cause, json_t *about,
 		const char *advice, const char *format, ...)
@@ -47,7 +45,7 @@ void report_add(struct report *report, int status, const char *cause, json_t *ab
 	free(sentence);
 }
 
-/* What each finding about a wheel has in JSON; in text it begins with the same. */
+/* The keys of a finding about a wheel in JSON; in text, it begins with the same. */
 json_t *about(const struct wheel *wheel)
 {
 	return json_pack("{s:I,s:s,s:I,s:O,s:O}", "wheel", (json_int_t)wheel->number, "name",
@@ -57,8 +55,8 @@ json_t *about(const struct wheel *wheel)
 }
 
 /*
- * "Wheel 3 "sessions" of user 1000 (process 812, daemon, of web.service, is stopped)".  That a
- * process runs or sleeps says nothing: one that waits for events sleeps.
+ * "Wheel 3 "sessions" of user 1000 (process 812, daemon, of web.service, is stopped)".  Whether it
+ * runs or sleeps is left out: a process that waits for events sleeps.
  */
 const char *subject(char text[SUBJECT_SIZE], const struct wheel *wheel)
 {
@@ -122,7 +120,7 @@ const char *time_text(char text[TEXT_SIZE], __u64 ns)
 	return text;
 }
 
-/* The local date and time of so long ago. */
+/* The local date and time `ago_ns' ago. */
 const char *date_text(char text[TEXT_SIZE], __u64 ago_ns)
 {
 	time_t then = time(NULL) - ago_ns / NS_PER_S;
@@ -140,7 +138,7 @@ __u64 now_ns(void)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* How exactly the kernel's timers keep time: 1 with high-resolution timers. */
+/* The precision of the kernel's timers: 1 if it has high-resolution timers. */
 __u64 resolution_ns(void)
 {
 	struct timespec resolution = {};

@@ -2,8 +2,8 @@
 /*
  * twheelctl show: all about one wheel, and the timeouts that expire next
  *
- * INFO and LIST are asked by a copy of the descriptor of the process that has it.  The copy may do
- * what the descriptor may, but INFO and LIST change nothing.
+ * It asks for INFO and LIST by a copy of the process's descriptor.  The copy may do what the
+ * descriptor may, but INFO and LIST change nothing.
  */
 #include <err.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #include "twheelctl.h"
 
-/* Rows of LIST that are asked for at a time. */
+/* How many rows of LIST are asked for at a time. */
 #define ROWS	4096
 
 /* How a member of struct twheel_info is shown. */
@@ -77,7 +77,7 @@ static __u64 member_value(const struct twheel_info *info, size_t i)
 	return number + small;
 }
 
-/* The wheel's descriptor in another process. */
+/* Copy a descriptor of another process. */
 static int descriptor_get(int pid, int fd)
 {
 	int process, copy;
@@ -106,8 +106,9 @@ static int by_left(const void *a, const void *b)
 }
 
 /*
- * Keep the rows that expire next.  Room is for as many again: when it is full, the rows are sorted,
- * and the second half is dropped.  One that is moved meanwhile may come twice.
+ * Keep the rows that expire next.  There is room for twice as many: when it is full, the rows are
+ * sorted, and the second half is dropped.  If a timeout is moved during the walk, it may come
+ * twice.
  */
 static size_t nearest_get(int fd, struct twheel_status *nearest, size_t most)
 {
@@ -164,7 +165,7 @@ static json_t *nearest_json(const struct twheel_status *nearest, size_t nr)
 	return list;
 }
 
-/* To what only fdinfo has, add the members of INFO; one of them is known after a walk only. */
+/* Add the members of INFO to those of fdinfo; one of them is known only after a walk. */
 static void info_json(const struct twheel_info *info, json_t *fdinfo)
 {
 	size_t i;

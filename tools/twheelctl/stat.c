@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * twheelctl stat: the counters of the module, and what its users have
+ * twheelctl stat: the counters of the module and of its users
  *
- * Whatever files the module has for its counters are shown, each with a number: a newer module may
+ * It shows all files that the module has for its counters, each with a number: a newer module may
  * have more.
  */
 #include <err.h>
@@ -37,7 +37,7 @@ static json_t *counters_read(void)
 	return counters;
 }
 
-/* The first line of the list of users names its columns.  NULL for a caller who may not read it. */
+/* The first line of the list of users names its columns.  NULL if the caller may not read it. */
 static json_t *users_read(void)
 {
 	char line[256], columns[256], *name, *names, *value, *values;

@@ -10,7 +10,7 @@ static void times_read(struct thread *thread)
 {
 	char path[64], text[128];
 
-	/* A thread that is none of the first of its process has a folder in /proc as well. */
+	/* Each thread has a folder in /proc, also if it is not the first of its process. */
 	snprintf(path, sizeof(path), "/proc/%d/schedstat", thread->task.pid);
 	thread->has_times = read_text(path, text, sizeof(text)) > 0 &&
 			    sscanf(text, "%llu %llu", &thread->run_ns, &thread->waited_ns) == 2;
@@ -24,7 +24,7 @@ void thread_begin(struct thread *thread, const struct task *task)
 	thread->first_waited_ns = thread->waited_ns;
 }
 
-/* Look at a thread again, `step_ns' after the last time. */
+/* Sample a thread again, `step_ns' after the last time. */
 void thread_watch(struct thread *thread, __u64 step_ns)
 {
 	struct thread was = *thread;
@@ -43,7 +43,7 @@ __u64 thread_ran(const struct thread *thread)
 	return thread->run_ns - thread->first_run_ns;
 }
 
-/* The kernel counts a wait when it is over: one that goes on was watched. */
+/* The kernel counts a wait when it is over.  If it is not, @stuck_ns has it. */
 __u64 thread_waited(const struct thread *thread)
 {
 	__u64 waited_ns = thread->waited_ns - thread->first_waited_ns;
@@ -51,7 +51,7 @@ __u64 thread_waited(const struct thread *thread)
 	return waited_ns > thread->stuck_ns ? waited_ns : thread->stuck_ns;
 }
 
-/* The thread of highest priority among those that run, or could, on a processor. */
+/* Find the thread of highest priority among those that run or are ready on a processor. */
 bool hog_find(int processor, struct task *hog)
 {
 	DIR *proc = opendir("/proc"), *threads;

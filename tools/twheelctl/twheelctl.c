@@ -17,7 +17,7 @@ const char *argp_program_version = "twheelctl " TWHEEL_VERSION;
 
 #define KEY_INTERVAL	'i'
 #define KEY_JSON	'j'
-#define KEY_NAP		0x100	/* no letter */
+#define KEY_NAP		0x100	/* it has no letter */
 #define KEY_NEAREST	'n'
 #define KEY_WATCH	'w'
 
@@ -58,8 +58,8 @@ static const struct argp_option show_options[] = { OPTION_NEAREST, OPTION_JSON, 
  * @run: does it, and returns the exit status
  * @options: what it takes
  * @arguments: what stands behind the options
- * @least: how many of these there are at least
- * @most: and at most
+ * @least: the least number of these
+ * @most: the greatest number
  * @says: one line
  */
 static const struct command {
@@ -83,7 +83,7 @@ static const struct command {
 	  "Show the counters of the module, and what its users have" },
 };
 
-/* What the parser of a command's line works on. */
+/* The state of the parser of a command's line. */
 struct parsed {
 	const struct command *command;
 	struct options options;
@@ -193,7 +193,7 @@ static error_t parse_main(int key, char *argument, struct argp_state *state)
 				continue;
 			*status = command_run(&commands[i], state->argc - state->next + 1,
 					      state->argv + state->next - 1);
-			/* All that followed was the command's. */
+			/* The command has parsed all arguments that followed. */
 			state->next = state->argc;
 			return 0;
 		}

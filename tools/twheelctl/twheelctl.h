@@ -20,19 +20,19 @@
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* Exit statuses; one of a wrong command line is EX_USAGE. */
+/* Exit statuses; if the command line is wrong, it is EX_USAGE. */
 enum {
 	DONE	= 0,	/* done, and nothing is wrong */
 	PROBLEM	= 1,	/* something is wrong, and named */
-	UNKNOWN	= 2,	/* it cannot be told, or could not be done */
+	UNKNOWN	= 2,	/* unknown, or could not be done */
 };
 
 /**
  * struct options - the command line behind the name of the command
  * @json: print JSON instead of text
  * @watch: go on for ever, and print what changes
- * @interval_ns: between two looks; 0: look once, or the default
- * @nap_ns: a reader that leaves events unread for as long naps; 0: the default
+ * @interval_ns: between two snapshots; 0: only one, or the default
+ * @nap_ns: a reader that leaves events unread for this long naps; 0: the default
  * @nearest: how many timeouts to show
  * @numbers: arguments, each a number, such as a PID
  * @nr: how many
@@ -137,10 +137,10 @@ bool task_read(const char *path, struct task *task);
 bool tasks_next(DIR *dir, struct task *task);
 bool status_number(int pid, const char *key, int base, __u64 *number);
 
-/* report.c: findings, and how figures are written */
+/* report.c: findings, and the format of figures */
 
 /**
- * struct report - what a command has found out
+ * struct report - the result of a command
  * @json: keep the findings for report_end(), instead of printing them
  * @findings: those that were kept
  * @status: the exit status

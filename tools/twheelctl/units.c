@@ -2,10 +2,10 @@
 /*
  * twheelctl: the systemd units that hold a wheel
  *
- * A process belongs to the unit in whose cgroup it is.  Process 1 holds a wheel for a unit that has
- * put it into its descriptor store.  No file of the kernel says which unit that is, so systemd is
- * asked: since version 254 it lists what the store of a unit has; before, it says how many
- * descriptors that are, and each unit that has one there may be the one.
+ * A process belongs to the unit of its cgroup.  If a unit has put a wheel into its descriptor
+ * store, process 1 holds it.  No file of the kernel says which unit that is, so systemd is asked:
+ * since version 254 it lists a unit's store.  Before that, it only says how many descriptors a
+ * store has, so each unit that has one there may be the one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ bool unit_of(int pid, char unit[UNIT_SIZE])
 	return *unit;
 }
 
-/* systemd lists the store, and no descriptor there is one of the device. */
+/* Whether systemd lists the store, and it has no descriptor of the device. */
 static bool store_lacks_wheels(const char *unit)
 {
 	char command[UNIT_SIZE + 64], line[1024], number[TEXT_SIZE];
@@ -92,7 +92,7 @@ static bool has_unit(const json_t *units, const char *unit)
 	return false;
 }
 
-/* A manager that is in a container need not be systemd. */
+/* In a container, process 1 need not be systemd. */
 static bool is_systemd(void)
 {
 	struct task task;
@@ -100,7 +100,7 @@ static bool is_systemd(void)
 	return task_read("/proc/1/stat", &task) && !strcmp(task.comm, "systemd");
 }
 
-/* The holder that is named: one that runs, rather than a manager who only keeps it. */
+/* The holder to name: one that runs, rather than process 1, which only keeps it. */
 int main_holder(const struct wheel *wheel)
 {
 	json_t *holder;
@@ -139,7 +139,7 @@ void units_find(struct wheels *wheels)
 	json_decref(stores);
 }
 
-/* "a.service, b.service", or " or " between those of which one has it in its store. */
+/* Join the units by ", ", or by " or " if only one of them has the wheel in its store. */
 const char *units_text(char text[UNITS_SIZE], const struct wheel *wheel)
 {
 	const char *between = main_holder(wheel) == 1 ? " or " : ", ";

@@ -31,7 +31,7 @@ static bool is_word(const char *key)
 	return false;
 }
 
-/* TWHEEL_TIME_NEVER is no time, and no counter comes so far. */
+/* TWHEEL_TIME_NEVER is no time, and no counter gets so far. */
 static json_t *number_json(__u64 number)
 {
 	return number >= TWHEEL_TIME_NEVER ? json_null() : json_integer(number);
@@ -53,12 +53,12 @@ static json_t *value_json(const char *key, char *value)
 	return numbers;
 }
 
-/* All that the module shows of a descriptor; what the kernel puts before it is left out. */
+/* All that the module shows of a descriptor, without the lines that the kernel puts before it. */
 json_t *fdinfo_read(int pid, int fd)
 {
 	json_t *info = json_object();
 	char path[64], text[4096], *rest = text, *line, *value;
-	bool ours = false;	/* the key, and not one that the kernel shows of any file */
+	bool ours = false;	/* the module's key, not one that the kernel shows of any file */
 
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
 	if (read_text(path, text, sizeof(text)) < 0) {
@@ -108,7 +108,7 @@ bool is_held_by(const struct wheel *wheel, int pid)
 	return false;
 }
 
-/* The number that the device has now, whether or not there is a node of it here. */
+/* The number of the device, whether or not there is a node of it here. */
 bool device_number(dev_t *device)
 {
 	unsigned int major, minor;
@@ -121,7 +121,7 @@ bool device_number(dev_t *device)
 	return true;
 }
 
-/* The link of a descriptor leads to the file itself; a server that is away is not asked. */
+/* Follow the link of a descriptor to the file itself, without asking a server that may be away. */
 static bool is_device(int dir, const char *name, dev_t device)
 {
 	char target[PATH_MAX];
@@ -141,7 +141,7 @@ static void wheels_add(struct wheels *wheels, int pid, int fd)
 	json_t *info = fdinfo_read(pid, fd);
 	struct wheel *wheel;
 
-	/* It may have been closed meanwhile. */
+	/* The descriptor may have been closed since. */
 	if (!fdinfo_is_wheel(info)) {
 		json_decref(info);
 		return;
@@ -164,7 +164,7 @@ static void process_look(struct wheels *wheels, int pid, dev_t device)
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	dir = opendir(path);
 	if (!dir) {
-		/* No thread of the kernel has descriptors of ours. */
+		/* Any other error means that the process has ended. */
 		if (errno == EACCES)
 			wheels->complete = false;
 		return;
@@ -202,7 +202,7 @@ static void wheels_merge(struct wheels *wheels)
 	wheels->nr = nr;
 }
 
-/* Without the module there are no wheels, whatever rights the caller has. */
+/* If the module is not loaded, there are no wheels, whatever rights the caller has. */
 void device_number_or_exit(dev_t *device)
 {
 	if (!device_number(device))
