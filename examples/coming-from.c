@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * For those who come from another interface of timeouts: what they know, in twheel's words.
+ * For programmers who know another interface of timeouts: its calls, and twheel's beside them.
  *
  *	coming-from posix | libevent | netty		in the process
  *	coming-from timerfd | kqueue | redis		on the device
@@ -21,7 +21,7 @@
 
 #define MS	1000000ULL
 
-/* Ends the program if a call has failed. */
+/* If a call has failed, end the program. */
 static int must(int ret, const char *what)
 {
 	if (ret < 0)
@@ -152,7 +152,7 @@ static bool libevent(void)
 	return true;
 }
 
-/* Netty: what its calls become for a JVM, which has neither callbacks into it nor structs. */
+/* Netty: its calls for a JVM, into which nothing can call back, and which has no structs. */
 static bool netty(void)
 {
 	uint32_t expired[2];

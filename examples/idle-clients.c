@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * idle-clients.c - the other end of the connections, in a process of its own
+ * idle-clients.c - the clients of the connections, in a process of their own
  *
- * Every client knows when it spoke last, by its own look at the clock, and so
- * what the server owes it: an answer to each line, and a close on time when it
- * falls silent, or begins a line and does not end it.  If an answer does not come
- * before its next turn, it asks again: a worker of the server may die with a question
- * in its hands.  Nothing here uses a wheel.  Times of the past are taken before what
- * they stand for, and the time of a close after it: a close that is early by them is
- * early.
+ * Every client knows from the clock when it spoke last, and checks the server: each line gets an
+ * answer, and if the client falls silent or does not end a line, the connection is closed on time.
+ * If an answer does not come before its next turn, the client asks again: a worker of the server
+ * may die before it answers.  Nothing here uses a wheel.  The clock is read before an action, and
+ * after a close: if a close is early by these times, it is early.
  */
 #define _GNU_SOURCE
 #include "idle-server.h"
@@ -27,33 +25,33 @@
 #define SLICES			64
 #define PERIODS_PER_TIMEOUT	2
 
-/* A request's second part follows its first by so many. */
+/* The second part of a request follows the first by this many slices. */
 #define SLICES_OF_REQUEST	(SLICES / 8)
 
-/* Connections that wait for their first answer: as a listen queue can hold. */
+/* How many connections may wait for their first answer: no more than a listen queue holds. */
 #define MAX_GREETINGS		256
 
 enum role {
-	TALKS,		/* all the time, and is never closed */
-	REQUESTS,	/* in two parts, and is never closed */
-	FALLS_SILENT,	/* at its time */
-	STALLS,		/* as REQUESTS, but one request it does not end */
+	TALKS,		/* talks all the time, and is never closed */
+	REQUESTS,	/* talks in two parts, and is never closed */
+	FALLS_SILENT,	/* is silent from its time on */
+	STALLS,		/* as REQUESTS, but does not end one request */
 };
 
-/* In ten clients. */
+/* The roles of ten clients. */
 static const enum role roles[] = {
 	TALKS, TALKS, FALLS_SILENT, TALKS, REQUESTS,
 	TALKS, TALKS, FALLS_SILENT, TALKS, STALLS,
 };
 
 struct client {
-	int fd;			/* -1 when closed */
+	int fd;			/* -1 if it is closed */
 	enum role role;
 	bool greeted;		/* has got an answer */
 	bool owed;		/* waits for one */
 	bool half;		/* has begun a line */
-	bool turned;		/* silent or stalled by now */
-	uint64_t turn_ns;	/* when it does that, after the start */
+	bool turned;		/* is silent or stalled by now */
+	uint64_t turn_ns;	/* when it turns, after the start */
 	uint64_t spoke_ns;	/* sent its last byte */
 	uint64_t began_ns;	/* began its last line */
 	uint64_t gap_ns;	/* longest silence since the last answer */
@@ -64,13 +62,13 @@ struct clients {
 	struct client *client;
 	unsigned int nr, nr_connected;
 	unsigned int nr_greetings;	/* connected, not greeted */
-	unsigned int nr_to_close;	/* by the server, and still open */
+	unsigned int nr_to_close;	/* that the server has to close, and that are still open */
 	struct sockaddr_in from, to;
 	int epoll;
 	int control;
 	uint64_t begin_ns;	/* of this process */
 	uint64_t start_ns;	/* when all were connected, or 0 */
-	bool ready;		/* and the server knows */
+	bool ready;		/* the server knows that */
 	struct client_report report;
 };
 
@@ -79,21 +77,21 @@ static uint64_t longer(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Were we too slow to talk in time?  Then the close was due. */
+/* If we were too slow to talk in time, the close was due. */
 static bool client_starved(const struct clients *cl, const struct client *c,
 			   uint64_t now)
 {
 	uint64_t line_ns = (c->half ? now : c->spoke_ns) - c->began_ns;
 	uint64_t gap_ns = c->gap_ns;
 
-	/* Not when it was silent because it waits for its answer. */
+	/* While it waits for its answer, its silence does not count. */
 	if (!c->owed)
 		gap_ns = longer(gap_ns, now - c->spoke_ns);
 	return gap_ns >= cl->opt->timeout_ns[IDLE] ||
 	       line_ns >= cl->opt->timeout_ns[REQUEST];
 }
 
-/* Say whether it was right to close a client now. */
+/* Count whether the server was right to close a client now. */
 static void client_judge(struct clients *cl, const struct client *c,
 			 uint64_t now)
 {
@@ -138,7 +136,7 @@ static void client_say(struct clients *cl, struct client *c, const char *what)
 		c->began_ns = c->spoke_ns;
 	c->half = what[len - 1] != '\n';
 	c->owed |= !c->half;
-	/* So little always fits. */
+	/* A line always fits into the socket's buffer. */
 	if (send(c->fd, what, len, MSG_NOSIGNAL) < 0)
 		client_gone(cl, c);
 }
@@ -159,7 +157,7 @@ static void client_turn(struct clients *cl, struct client *c)
 		client_say(cl, c, "ping\n");
 		break;
 	case STALLS:
-		/* From now on a byte a turn: it is not idle, but not done. */
+		/* From now on it sends a byte a turn: it is not idle, but does not end its line. */
 		if (!c->half)
 			c->turned = turns;
 		__attribute__((fallthrough));
@@ -180,7 +178,7 @@ static void client_read(struct clients *cl, struct client *c)
 		client_gone(cl, c);
 		return;
 	}
-	/* A farewell is no answer: the close comes behind it. */
+	/* If this is no answer but a farewell, the close comes next. */
 	if (buf[0] != 'o')
 		return;
 	c->owed = false;
@@ -199,10 +197,10 @@ static void client_connect(struct clients *cl, struct client *c)
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0)
 		die("a client cannot have a socket");
-	/* The port is then chosen by connect(), which finds one faster. */
+	/* Let connect() choose the port: it finds a free one faster. */
 	setsockopt(c->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one,
 		   sizeof(one));
-	/* Where nobody answers, find out in seconds and not in minutes. */
+	/* If nobody answers, find out in seconds and not in minutes. */
 	setsockopt(c->fd, IPPROTO_TCP, TCP_SYNCNT, &tries, sizeof(tries));
 	if (bind(c->fd, (void *)&cl->from, sizeof(cl->from)) ||
 	    connect(c->fd, (void *)&cl->to, sizeof(cl->to)))
@@ -215,8 +213,8 @@ static void client_connect(struct clients *cl, struct client *c)
 }
 
 /*
- * As many at a time as the server accepts in its stride, and as there is time
- * for: those that are connected have to talk.
+ * Connect no more at a time than the server can accept, and than time allows: the connected clients
+ * have to talk.
  */
 static void clients_connect(struct clients *cl, uint64_t until_ns)
 {
@@ -227,7 +225,7 @@ static void clients_connect(struct clients *cl, uint64_t until_ns)
 		cl->start_ns = now_ns();
 }
 
-/* Who makes requests has two turns a period, for their two parts. */
+/* In a request, a client has a second turn in each period, for the second part. */
 static void clients_slice(struct clients *cl, unsigned int slice)
 {
 	unsigned int i, second = (slice + SLICES - SLICES_OF_REQUEST) % SLICES;
@@ -246,22 +244,22 @@ static bool clients_are_ready(const struct clients *cl)
 
 	if (!cl->start_ns)
 		return now >= cl->begin_ns + CONNECT_NS;
-	/* The last ones may be late, and that is found out. */
+	/* Wait for closes that are late, so that they are counted. */
 	return now >= end_ns && (!cl->nr_to_close || now >= end_ns + GRACE_NS);
 }
 
-/* The server says: enough. */
+/* The server asks for the end. */
 static noreturn void clients_end(struct clients *cl)
 {
 	char byte;
 
-	/* Or it has gone, and nobody wants to know. */
+	/* If the server has gone, nobody wants the report. */
 	if (recv(cl->control, &byte, 1, 0) != 1)
 		exit(1);
 	cl->report.connected = cl->nr_connected;
 	cl->report.missed = cl->nr_to_close;
 	send(cl->control, &cl->report, sizeof(cl->report), MSG_NOSIGNAL);
-	/* All that is open stays so until the server has looked at its wheel. */
+	/* Let the open connections stay until the server has read its wheel. */
 	recv(cl->control, &byte, 1, 0);
 	exit(0);
 }
@@ -296,7 +294,7 @@ static void clients_loop(struct clients *cl)
 	}
 }
 
-/* The turning points are spread over the time in which they can be watched. */
+/* Spread the times of turning over the time in which they can be watched. */
 static void clients_cast(struct clients *cl)
 {
 	const uint64_t *timeout_ns = cl->opt->timeout_ns;
@@ -319,11 +317,11 @@ static void clients_cast(struct clients *cl)
 /**
  * clients_run() - be a process of clients
  * @opt: the options
- * @process: which one, from 0
+ * @process: its number, from 0
  * @nr: how many clients
  * @port: where the server listens
- * @control: the socket to it.  We send a byte when all has been seen that there
- *	is to see, it sends one when we shall stop, we send the report.
+ * @control: the socket to the server.  The clients send a byte when they have seen all, the
+ *	server sends one to stop them, and they send the report.
  */
 noreturn void clients_run(const struct options *opt, unsigned int process,
 			  unsigned int nr, uint16_t port, int control)

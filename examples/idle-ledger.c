@@ -36,7 +36,7 @@ static void ledger_add(const struct ledger *l, struct accounts *sum)
 		sum->armed += result == TWHEEL_CREATED;
 		sum->rearmed += result == TWHEEL_WAS_PENDING || result == TWHEEL_WAS_UNREAD;
 	}
-	/* -ENOENT: its event has been read. */
+	/* -ENOENT says that the event has been read. */
 	for (uint32_t i = 0; i < l->nr_cancel; i++) {
 		int result = l->cancel[i].result;
 
@@ -47,7 +47,7 @@ static void ledger_add(const struct ledger *l, struct accounts *sum)
 	}
 }
 
-/* The sum in force changes by one store. */
+/* Close it by one store, which changes the sum in force. */
 static void ledger_close(struct ledger *l)
 {
 	uint32_t from = l->state & LEDGER_SUM, to = !from;
@@ -57,7 +57,7 @@ static void ledger_close(struct ledger *l)
 	STORE(l->state, to);
 }
 
-/* Carry out what was collected; the vectors stay as they are until they are emptied. */
+/* Carry out the collected operations; the vectors stay until they are emptied. */
 void ledger_submit(struct ledger *l, const struct twheel_device *wheel)
 {
 	STORE(l->state, l->state | LEDGER_OPEN);
@@ -66,7 +66,7 @@ void ledger_submit(struct ledger *l, const struct twheel_device *wheel)
 	ledger_close(l);
 }
 
-/* Close the ledger of a process that has ended, wherever it was. */
+/* Close the ledger of a process that has ended, at whatever point. */
 void ledger_settle(struct ledger *l)
 {
 	if (l->state & LEDGER_OPEN)

@@ -6,11 +6,11 @@
  *
  *  1. twheel_next() says until when epoll_pwait2() may sleep.
  *  2. Sockets are read.
- *  3. The clock is read, once for all of them.  That it is after the reads makes sure
- *     that no timeout is early, however long they took.
- *  4. Timers are started, restarted and stopped, as it follows from what was read.
- *  5. Timers that have expired call on_idle() and on_request().  Since that comes after
- *     4, a client that has just talked is not among them.
+ *  3. The clock is read, once for all of them.  Since that comes after the reads, no timeout is
+ *     early, however long they took.
+ *  4. Timers are started, restarted and stopped, according to the bytes.
+ *  5. Timers that have expired call on_idle() and on_request().  Since that comes after 4, no
+ *     client that has just talked is among them.
  */
 #define _GNU_SOURCE
 #include "idle-server.h"
@@ -69,7 +69,7 @@ static void conn_close(struct local *l, struct local_conn *c)
 	l->s->nr_open--;
 }
 
-/* The timeouts of a connection follow from what was read. */
+/* Start, restart or stop the timeouts of a connection, according to the bytes. */
 static void conn_heard(struct local *l, struct local_conn *c, enum heard heard)
 {
 	switch (heard) {
@@ -88,11 +88,11 @@ static void conn_heard(struct local *l, struct local_conn *c, enum heard heard)
 	}
 }
 
-/* The bytes were read late, but were in time: the connection goes on. */
+/* The bytes came in time, but were read late: the connection goes on. */
 static void conn_saved(struct local *l, struct local_conn *c, enum heard heard)
 {
 	l->s->st.saved += heard != THE_END;
-	/* The time of this round was read before them. */
+	/* The time of this round is from before the bytes. */
 	twheel_update(l->wheel);
 	conn_heard(l, c, heard);
 }
@@ -225,7 +225,7 @@ static void local_open(struct local *l)
 	twheel_start_every(l->wheel, &l->second, TWHEEL_SEC);
 }
 
-/* The end: each connection that is open has its idle timeout, and all is stopped. */
+/* At the end, each open connection has its idle timeout; stop all timers. */
 static void local_close(struct local *l)
 {
 	struct stats *st = &l->s->st;

@@ -19,16 +19,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process of clients has one address, and that has so many ports. */
+/* A process of clients has one address, which has this many ports. */
 #define CLIENTS_PER_PROCESS	20000U
 
-/* Descriptors beside the connections: ours, the workers', and what we were born with. */
+/* Descriptors that are no connections: ours, the workers', and inherited ones. */
 #define SPARE_FDS		(64 + MAX_WORKERS)
 
 #define MAX_CONNECTIONS		1000000U
 #define MAX_PROCESSES		(MAX_CONNECTIONS / CLIENTS_PER_PROCESS)
 
-/* The clients need this long beside the longest timeout. */
+/* The clients need this long in addition to the longest timeout. */
 #define SECONDS_BESIDE		3
 
 static void complain(const char *format, va_list args, int err)
@@ -85,7 +85,7 @@ static noreturn void usage(void)
 	exit(0);
 }
 
-/* A number of @unit nanoseconds each (or of things), with a fraction. */
+/* Parse a number of @unit nanoseconds (or of things), which may have a fraction. */
 static uint64_t number(const char *name, const char *arg, double unit,
 		       double min, double max)
 {
@@ -164,7 +164,7 @@ static void options_parse(struct options *opt, int argc, char **argv)
 	options_check(opt);
 }
 
-/* Each side has one for each connection. */
+/* The server and the clients have a descriptor for each connection. */
 static void fds_reserve(unsigned int connections)
 {
 	rlim_t need = connections + SPARE_FDS;
@@ -221,7 +221,10 @@ static unsigned int clients_fork(const struct server *s, uint16_t port,
 		case -1:
 			die("cannot fork");
 		case 0:
-			/* What it does not hold, it cannot keep open. */
+			/*
+			 * Close the server's descriptors, or they stay open as long as this
+			 * process.
+			 */
 			close(s->listener);
 			close(pair[0]);
 			for (j = 0; j < i; j++)
@@ -260,7 +263,7 @@ int main(int argc, char **argv)
 	server.nr_control = clients_fork(&server, port, control);
 	status = opt.local ? local_run(&server) : shared_run(&server);
 
-	/* Its end of the socket closed, a process of clients ends. */
+	/* If its end of the socket is closed, a process of clients ends. */
 	for (i = 0; i < server.nr_control; i++)
 		close(control[i]);
 	while (wait(NULL) > 0)

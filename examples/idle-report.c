@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: 0BSD
-/*
- * idle-report.c - what idle-server prints, and whether it was done right
- */
+/* idle-report.c - the output of idle-server, and the verdict */
 #define _GNU_SOURCE
 #include "idle-server.h"
 
@@ -45,7 +43,7 @@ uint64_t kthreads_cpu_ns(void)
 		    !read_line(entry->d_name, "comm", line, sizeof(line)) ||
 		    strncmp(line, "twheel/", 7))
 			continue;
-		/* Its first number is nanoseconds. */
+		/* The first number of the line is nanoseconds. */
 		if (read_line(entry->d_name, "schedstat", line, sizeof(line)))
 			sum += strtoull(line, NULL, 10);
 	}
@@ -59,7 +57,7 @@ void report_progress(const struct server *s)
 	static uint64_t last_ns, last_refreshed, last_cancelled;
 	const struct stats *st = &s->st;
 	uint64_t now = now_ns();
-	/* If it is late, it stands for more than a second. */
+	/* If a line is late, it stands for more than a second. */
 	double elapsed = seconds(now - (last_ns ? last_ns : st->begin_ns));
 
 	if (!last_ns)
@@ -127,7 +125,7 @@ bool report_equal(const char *what, uint64_t wheel, uint64_t server)
 	return false;
 }
 
-/* "N of them", of which there ought to be none. */
+/* Print "N of them", and return whether there are none, as there ought to be. */
 static bool none(uint64_t nr, const char *what)
 {
 	if (!nr)
@@ -190,7 +188,7 @@ static bool clients_are_content(const struct server *s)
 }
 
 /**
- * report_verdict() - say whether it was done right, and if not what was wrong
+ * report_verdict() - say whether the server was right, and if not, why
  * @s: the server, at its end
  *
  * Return: whether it was.
@@ -200,7 +198,7 @@ bool report_verdict(const struct server *s)
 	const struct options *opt = s->opt;
 	bool right = true;
 
-	/* All else would follow from this. */
+	/* All other errors would follow from this one. */
 	if (s->seen.connected < opt->connections) {
 		printf("WRONG: of %u connections only %u were made in %.0f s; this machine is too slow: try --connections=%u, or a longer --idle.\n",
 		       opt->connections, s->seen.connected,

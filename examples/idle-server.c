@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * idle-server.c - a TCP server: what does not depend on where its wheel is
+ * idle-server.c - a TCP server: the part that is the same for both wheels
  *
  * It answers each line with a line, and each connection has
  *
- *  - an idle timeout, from its last byte: moved by traffic;
- *  - while a line is incomplete, a request timeout from when it was begun: a client
- *    that trickles a byte a second is not idle, but is not done either.
+ *  - an idle timeout, from its last byte: traffic moves it;
+ *  - while a line is incomplete, a request timeout, from the beginning of the line: a client that
+ *    trickles a byte a second is not idle, but is not done either.
  */
 #define _GNU_SOURCE
 #include "idle-server.h"
@@ -28,7 +28,7 @@ void epoll_add(int epoll, int fd, enum source source, uint32_t index)
 		die("a descriptor cannot be added to epoll");
 }
 
-/* If a client does not take its answers, they are not worth a buffer here. */
+/* If a client does not take its answers, close the connection: buffer nothing for it. */
 bool line_send(int fd, const char *line, size_t len)
 {
 	return send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
@@ -39,11 +39,10 @@ bool line_send(int fd, const char *line, size_t len)
  * @fd: the connection
  * @midline: out: whether a line is incomplete
  *
- * It reads no more than a buffer: others want to be served, and epoll will say that
- * there is more.  Nothing but the ends of lines matters here, so a part of one need not
- * be kept.
+ * It reads no more than a buffer: others want to be served, and if there is more, epoll says so.
+ * Only the ends of lines matter here, so a part of a line need not be kept.
  *
- * Return: what was found.
+ * Return: the most important thing that was found.
  */
 enum heard line_read(int fd, bool *midline)
 {
@@ -68,7 +67,7 @@ enum heard line_read(int fd, bool *midline)
 	return line_send(fd, answer, len) ? A_LINE : THE_END;
 }
 
-/* The next connection; -1 if there is none. */
+/* Accept the next connection; -1 if there is none. */
 int server_accept(const struct server *s)
 {
 	int fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -114,7 +113,7 @@ static void report_add(struct server *s, const struct client_report *report)
 	s->nr_reports++;
 }
 
-/* A byte from each says that it has seen all.  Then they are asked for their reports. */
+/* A byte from each process says that it has seen all.  Then they are asked for their reports. */
 void server_clients_readable(struct server *s, unsigned int process)
 {
 	struct client_report report;

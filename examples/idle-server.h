@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: 0BSD */
-/*
- * What the parts of idle-server share.
- */
+/* Shared by the parts of idle-server. */
 #ifndef IDLE_SERVER_H
 #define IDLE_SERVER_H
 
@@ -16,20 +14,20 @@
 #define NSEC_PER_SEC	1000000000ULL
 #define NSEC_PER_MSEC	1000000ULL
 
-/* How much later than due a close may reach a client: the machine may be slow. */
+/* How much too late a close may reach a client: the machine may be slow. */
 #define GRACE_NS	(5 * NSEC_PER_SEC)
 
-/* The time that the clients have to connect. */
+/* How long the clients may take to connect. */
 #define CONNECT_NS	(60 * NSEC_PER_SEC)
 
-/* What a round takes on: sockets, events of the wheel, and new connections. */
+/* The most that a round handles: sockets, events of the wheel, and new connections. */
 #define EVENTS		256
 
 #define MAX_WORKERS	64
 
 enum timeout {
-	IDLE,		/* nothing was received for so long */
-	REQUEST,	/* a line was begun so long ago, and is not complete */
+	IDLE,		/* nothing was received for this long */
+	REQUEST,	/* a line was begun this long ago, and is not complete */
 	NR_TIMEOUTS,
 };
 
@@ -42,21 +40,21 @@ struct options {
 	uint64_t tick_ns;
 };
 
-/* Each timeout that is armed has one of the ends that follow; it may be re-armed before. */
+/* Each timeout that is armed ends in one of the ways below; it may be re-armed before. */
 struct accounts {
 	uint64_t armed;
 	uint64_t expired;
 	uint64_t cancelled;
-	uint64_t revoked;	/* cancelled when its event was there, and unread */
-	uint64_t left;		/* at the end */
+	uint64_t revoked;	/* cancelled while its event was unread */
+	uint64_t left;		/* left at the end */
 	uint64_t rearmed;
 };
 
-/* The server counts this by itself, to be held against what the wheel says. */
+/* The server counts these itself, to compare them with the wheel's counters. */
 struct stats {
 	uint64_t accepted;
-	uint64_t closed[NR_TIMEOUTS];	/* because this expired */
-	uint64_t saved;			/* expired, but the last look found traffic */
+	uint64_t closed[NR_TIMEOUTS];	/* because this timeout expired */
+	uint64_t saved;			/* expired, but the last check found traffic */
 	uint64_t dropped;		/* left, or did not take their answers */
 	unsigned int open_at_end;
 
@@ -74,34 +72,34 @@ struct stats {
 	uint64_t cpu_ns, kthreads_cpu_ns;
 };
 
-/* What the clients saw; each process sends one of these when it ends. */
+/* The results of a process of clients, which sends them when it ends. */
 struct client_report {
 	uint32_t connected;
 	uint32_t closed[NR_TIMEOUTS];	/* on time */
-	uint32_t starved;	/* too slow to talk in time, so closed with right */
+	uint32_t starved;	/* too slow to talk in time, so rightly closed */
 	uint32_t early;		/* closed before their time, or while talking */
 	uint32_t late;		/* closed too late */
 	uint32_t missed;	/* not closed at all */
 	uint32_t unanswered;	/* closed though they waited for an answer */
 };
 
-/* The part of a server that does not depend on where the wheel is. */
+/* The part of a server that is the same for both wheels. */
 struct server {
 	const struct options *opt;
 	struct stats st;
 	int epoll, listener;
 	unsigned int nr_open;
 
-	/* The processes of clients, and what they have seen. */
+	/* The processes of clients, and their results. */
 	const int *control;
 	unsigned int nr_control, nr_ready, nr_reports;
 	struct client_report seen;
 };
 
-/* What was found in a socket. */
+/* The result of reading a socket. */
 enum heard { NOTHING, SOMETHING, A_LINE, THE_END };
 
-/* What an event of epoll is about, and which one of these. */
+/* The source of an event of epoll; an index says which of these it is. */
 enum source { LISTENER, CLIENTS, WHEEL, WORKER, CONN };
 
 static inline uint64_t now_ns(void)
@@ -112,7 +110,7 @@ static inline uint64_t now_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* idle-main.c: a sentence, and for die() what errno says; then exit(1). */
+/* idle-main.c: print a sentence, and for die() the text of errno; then exit(1). */
 noreturn void die(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 noreturn void die_plainly(const char *format, ...)
@@ -126,7 +124,7 @@ int server_accept(const struct server *s);
 void server_clients_readable(struct server *s, unsigned int process);
 void server_late(struct server *s, uint64_t late_ns);
 
-/* idle-local.c and idle-shared.c: serve until the clients have seen all; the exit status. */
+/* idle-local.c and idle-shared.c: serve until the clients have seen all; return the exit status. */
 int local_run(struct server *s);
 int shared_run(struct server *s);
 

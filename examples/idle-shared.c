@@ -6,10 +6,9 @@
  * them to workers, but keeps a descriptor of each.  It alone reads the events of the wheel,
  * and closes what is idle or too slow.  Workers serve connections, see idle-worker.c.
  *
- * In the middle of it all the keeper kills a worker.  What that one had armed, and what it had
- * stored into the refresh table, is in the wheel: timeouts go on to expire.  The keeper asks
- * the wheel what pends, sets right what the worker had begun and not finished, and hands the
- * connections to a new worker.
+ * In the middle of all this, the keeper kills a worker.  The worker's timeouts stay in the wheel
+ * and its stores in the refresh table, so they expire.  The keeper lists the wheel, repairs what
+ * the worker had begun and not finished, and hands the connections to a new worker.
  */
 #define _GNU_SOURCE
 #include "idle-shared.h"
@@ -30,18 +29,18 @@
 
 #define ROWS		1024		/* of a step of LIST */
 
-/* Of conn_due_again(). */
+/* A result of conn_due_again(). */
 #define IS_DUE		0
 #define LINE_COMPLETE	UINT64_MAX
 
-/* What was found when a worker had died, and what has become of its connections. */
+/* The state at the death of a worker, and the end of its connections. */
 struct death {
 	unsigned int worker, connections;
-	unsigned int pending[NR_TIMEOUTS];	/* in the wheel */
-	uint64_t closed;			/* since then, by timeouts that it left */
+	unsigned int pending[NR_TIMEOUTS];	/* pending in the wheel */
+	uint64_t closed;			/* closed since then, by its timeouts */
 	uint64_t killed_ns, replaced_ns;
 	unsigned int nr;
-	bool *was_its;				/* by number */
+	bool *was_its;				/* by the number of a connection */
 };
 
 struct keeper {
@@ -53,7 +52,7 @@ struct keeper {
 		int control;
 	} worker[MAX_WORKERS];
 	struct death death;
-	uint64_t kill_ns;		/* when to kill a worker; 0 not yet */
+	uint64_t kill_ns;		/* when to kill a worker; 0: not known yet */
 	uint64_t progress_ns;
 };
 
@@ -88,7 +87,7 @@ static unsigned int worker_of(struct keeper *keeper, uint32_t number)
 
 /* ---- connections ----------------------------------------------------------- */
 
-/* The ids of idle timeouts are for the refresh table. */
+/* Keep the ids of idle timeouts, for the refresh table. */
 static void keeper_submit(struct keeper *keeper)
 {
 	struct ledger *l = keeper->ledger;
@@ -104,7 +103,7 @@ static void keeper_submit(struct keeper *keeper)
 	l->nr_cancel = 0;
 }
 
-/* The wheel has it before a worker does. */
+/* Arm the idle timeout before a worker gets the connection. */
 static void conns_accept(struct keeper *keeper)
 {
 	struct server *s = server_of(keeper);
@@ -131,7 +130,7 @@ static void conns_accept(struct keeper *keeper)
 		keeper->kill_ns = now_ns() + s->opt->seconds * NSEC_PER_SEC / 2;
 }
 
-/* Its worker finds the end of the stream. */
+/* The worker of the connection reads the end of the stream, and closes it too. */
 static void conn_close(struct keeper *keeper, uint32_t number, enum timeout expired)
 {
 	ledger_cancel(keeper->ledger, conn_key(number, expired == IDLE ? REQUEST : IDLE));
@@ -146,7 +145,7 @@ static void conn_close(struct keeper *keeper, uint32_t number, enum timeout expi
 
 /* ---- events ---------------------------------------------------------------- */
 
-/* Whether bytes wait in a socket that are enough for a timeout not to be due. */
+/* Return whether the socket has bytes that keep this timeout from being due. */
 static enum heard conn_peek(const struct keeper *keeper, uint32_t number, enum timeout t)
 {
 	char buf[4096];
@@ -160,10 +159,10 @@ static enum heard conn_peek(const struct keeper *keeper, uint32_t number, enum t
 }
 
 /*
- * Look at a connection once more: the worker may have been slow, or dead, when the client was
- * not.  Bytes that the worker has read before the peek have been noted, or it is still busy.
+ * Check a connection once more: the client may have been in time, but the worker slow or dead.  If
+ * the worker has read bytes before the peek, it has noted them, or it is still busy.
  *
- * Returns when to look again, or one of the above.
+ * Returns when to check again, or one of the above.
  */
 static uint64_t conn_due_again(struct keeper *keeper, const struct twheel_event *event,
 			       enum heard peeked)
@@ -196,7 +195,7 @@ static void conn_expired(struct keeper *keeper, const struct twheel_event *event
 	enum heard peeked;
 	uint64_t again_ns;
 
-	/* The other one came first. */
+	/* The other timeout came first. */
 	if (keeper->fd[number] < 0)
 		return;
 	peeked = conn_peek(keeper, number, t);
@@ -224,7 +223,7 @@ static void event_count(struct server *s, const struct twheel_event *event)
 		server_late(s, event->fired_ns - event->deadline_ns);
 }
 
-/* All that one read() has fetched; the vectors hold what follows from it. */
+/* Handle all events of one read(); the vectors collect the changes that follow. */
 static void events_read(struct keeper *keeper)
 {
 	struct twheel_event events[EVENTS];
@@ -241,7 +240,7 @@ static void events_read(struct keeper *keeper)
 
 /* ---- the death of a worker ------------------------------------------------- */
 
-/* Ask the wheel what is there: a bit for each timeout of each connection. */
+/* List the wheel: a bit for each timeout of each connection. */
 static uint8_t *wheel_list(struct keeper *keeper)
 {
 	static struct twheel_status row[ROWS];
@@ -260,7 +259,7 @@ static uint8_t *wheel_list(struct keeper *keeper)
 	return there;
 }
 
-/* Nobody knows what the worker had read: the client has all its time again, to ask again. */
+/* Nobody knows what the worker had read: give the client all its time again, to ask once more. */
 static void conn_begin_anew(struct keeper *keeper, struct conn *c)
 {
 	uint64_t now = now_ns(), idle_ns = now + server_of(keeper)->opt->timeout_ns[IDLE];
@@ -272,7 +271,7 @@ static void conn_begin_anew(struct keeper *keeper, struct conn *c)
 	STORE(c->busy, 0);
 }
 
-/* The worker may have been between a line and its timeout. */
+/* The worker may have died between a line and its timeout. */
 static void conn_set_right(struct keeper *keeper, uint32_t number, uint8_t there)
 {
 	struct conn *c = &keeper->common.shared->conn[number];
@@ -466,7 +465,7 @@ static uint64_t rusage_ns(int who)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 }
 
-/* A worker ends when its socket is closed, after its round. */
+/* If its socket is closed, a worker ends after its round. */
 static void workers_end(struct keeper *keeper)
 {
 	struct server *s = server_of(keeper);
@@ -480,7 +479,7 @@ static void workers_end(struct keeper *keeper)
 	s->st.cpu_ns = rusage_ns(RUSAGE_SELF) + rusage_ns(RUSAGE_CHILDREN);
 }
 
-/* Stop the wheel: each open connection has its idle timeout there, and only one. */
+/* Drain the wheel: each open connection has its idle timeout there, and only one. */
 static void wheel_drain(struct keeper *keeper)
 {
 	struct server *s = server_of(keeper);
@@ -512,7 +511,7 @@ static void accounts_add(struct accounts *sum, const struct accounts *a)
 	sum->rearmed += a->rearmed;
 }
 
-/* The sums of all processes, the dead one's as well. */
+/* Add up the sums of all processes, the dead one's as well. */
 static void accounts_close(struct keeper *keeper)
 {
 	struct server *s = server_of(keeper);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: 0BSD */
 /*
- * idle-shared.h - what the keeper and the workers of the shared server have in common
+ * idle-shared.h - shared by the keeper and the workers of the shared server
  *
  * All of it is in memory that the processes share.  A worker may be killed between any two
- * instructions, so whatever is there has to be right at any time.
+ * instructions, so this memory has to be right at any time.
  */
 #ifndef IDLE_SHARED_H
 #define IDLE_SHARED_H
@@ -16,26 +16,26 @@
 #define STORE(x, value)	__atomic_store_n(&(x), value, __ATOMIC_SEQ_CST)
 
 /*
- * A connection.  Its number is its place in the order of arrival, and no other gets it.  The
- * wheel is keyed: the key of a timeout is made of that number, so that no process has to
- * know an id to re-arm or to cancel it, and an event tells whose it is.
+ * A connection.  Its number is its place in the order of arrival, and no other gets it.  The wheel
+ * is keyed: the key of a timeout is made of that number, so that no process has to know an id to
+ * re-arm or to cancel it, and an event shows whose it is.
  */
 struct conn {
 	uint64_t id;		/* of the idle timeout, for the refresh table; the keeper's */
 	uint32_t open;		/* the keeper's */
 	uint32_t busy;		/* the worker is about to read it, or has not noted that below */
-	uint64_t heard_ns;	/* when the worker has read its last byte */
-	uint64_t line_ns;	/* when the line began that is incomplete; 0: there is none */
+	uint64_t heard_ns;	/* when the worker read its last byte */
+	uint64_t line_ns;	/* when the incomplete line began; 0: there is none */
 };
 
 /*
- * The vectors of a process, and what they have done.  The kernel writes the result of each
- * element into it.  So if a process is killed in the middle of a call, another one finds
- * here what the call has done, and the sums are exact.
+ * The vectors of a process, and the sums of their results.  The kernel writes the result of each
+ * element into it.  So if a process is killed in the middle of a call, another one finds here the
+ * results of the call, and the sums are exact.
  */
 struct ledger {
 	struct accounts sum[2];
-	uint32_t state;		/* which sum is in force; LEDGER_OPEN */
+	uint32_t state;		/* the sum in force; LEDGER_OPEN */
 	uint32_t nr_arm, nr_cancel;
 	struct twheel_arm arm[EVENTS];
 	struct twheel_cancel cancel[EVENTS];
@@ -43,7 +43,7 @@ struct ledger {
 };
 
 #define LEDGER_SUM	1U
-#define LEDGER_OPEN	2U	/* the sum in force lacks what the vectors have done */
+#define LEDGER_OPEN	2U	/* the sum in force lacks the results of the vectors */
 
 struct shared {
 	struct ledger keeper;
@@ -51,7 +51,7 @@ struct shared {
 	struct conn conn[];
 };
 
-/* What the processes inherit. */
+/* The data that the processes inherit. */
 struct common {
 	struct server *s;
 	struct shared *shared;

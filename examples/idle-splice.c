@@ -5,9 +5,9 @@
  *	idle-splice LISTEN_PORT SERVER_PORT IDLE_MS	127.0.0.1 to 127.0.0.1
  *	idle-splice					shows itself, with a server and clients
  *
- * The data goes from socket to socket in the kernel, and the proxy never sees it.  It does nothing
- * for a packet's sake: the timer of a connection asks the kernel when it expires, and goes on if
- * there was traffic.
+ * The data goes from socket to socket in the kernel, and the proxy never sees it.  A packet costs
+ * nothing: when the timer of a connection expires, it asks the kernel, and if there was traffic, it
+ * goes on.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +29,7 @@
 #include <twheel/tcp.h>
 
 #define CLIENTS		20
-/* Longer than a peer waits before it acknowledges. */
+/* This is longer than a peer waits before it acknowledges. */
 #define SHOWN_MS	600
 #define SPLICE_MAX	65536
 
@@ -38,8 +38,8 @@ struct way {
 	int from, to;
 	int pipe[2];
 	size_t in_pipe;
-	bool ended;		/* no more comes */
-	bool shut;		/* and the other end knows it */
+	bool ended;		/* the end of the stream was read */
+	bool shut;		/* and was passed on to the other end */
 };
 
 struct conn {
@@ -52,7 +52,7 @@ struct conn {
 static int epoll;
 static uint64_t idle_ns;
 static unsigned int nr_looks, nr_idle;
-/* Events of this turn may be of them still. */
+/* Events of this turn may still point to them. */
 static struct conn *closed;
 
 static _Noreturn void fail(const char *what)
@@ -91,8 +91,8 @@ static void free_closed(void)
 }
 
 /*
- * Nothing has come from the client, and its kernel has not answered.  What is sent to a client
- * that is gone is sent again and again, so TWHEEL_TCP_SENT would not do.
+ * Nothing has come from the client, and its kernel has not answered.  TWHEEL_TCP_SENT would not do:
+ * if a client is gone, data is sent to it again and again.
  */
 static void on_idle(struct twheel *w, struct twheel_timer *t)
 {
@@ -109,7 +109,7 @@ static void on_idle(struct twheel *w, struct twheel_timer *t)
 	conn_close(w, c);
 }
 
-/* Move what there is.  Returns false if the connection has failed. */
+/* Move all data that is there.  Returns false if the connection has failed. */
 static bool way_move(struct way *way)
 {
 	const unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
@@ -211,7 +211,7 @@ static uint16_t port_of(int fd)
 	return ntohs(address.sin_port);
 }
 
-/* Until a client of its own has ended, if there is one. */
+/* Run until a client of its own has ended, or for ever if there is none. */
 static void proxy(int listener, uint16_t server_port, int until)
 {
 	struct epoll_event events[64];
@@ -255,7 +255,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* It sends back what it gets. */
+/* Send back all that comes. */
 static void serve(int listener)
 {
 	struct pollfd fds[CLIENTS + 1] = { { .fd = listener, .events = POLLIN } };
@@ -282,9 +282,9 @@ static void serve(int listener)
 }
 
 /*
- * A client talks to the server some times, or never, at a pace that is faster than the idle time,
- * and is silent then.  Returns whether it was closed after that, and not early.  If the machine
- * has no time for the client, it is idle before it is silent.
+ * A client talks to the server some times, or never, with pauses shorter than the idle time, and
+ * then is silent.  Returns whether it was closed after that, and not early.  If the machine has no
+ * time for the client, it is idle before it is silent.
  */
 static bool talk(uint16_t port, int times)
 {

@@ -31,7 +31,7 @@ union control {
 	char space[CMSG_SPACE(sizeof(int))];
 };
 
-/* If the worker has died, its successor is told of all its connections. */
+/* If the worker has died, its successor gets all its connections. */
 void conn_hand_over(int control, uint32_t number, int fd)
 {
 	struct handover handover = { number };
@@ -55,7 +55,7 @@ void conn_hand_over(int control, uint32_t number, int fd)
 		die("a connection cannot be handed over");
 }
 
-/* Returns whether there was one; the keeper's end means that all is over. */
+/* Returns whether there was one.  If the keeper has closed its end, the worker ends. */
 static bool conn_take(struct worker *w)
 {
 	struct handover handover;
@@ -96,7 +96,7 @@ static void conn_line(struct worker *w, uint32_t number, enum heard heard, bool 
 	}
 }
 
-/* The clock is read after the bytes, so that no timeout is early. */
+/* Read the clock after the bytes, so that no timeout is early. */
 static void conn_serve(struct worker *w, uint32_t number)
 {
 	const struct common *common = w->common;
@@ -109,7 +109,7 @@ static void conn_serve(struct worker *w, uint32_t number)
 	heard = line_read(w->fd[number], &midline);
 	now = now_ns();
 	if (heard == THE_END) {
-		/* close() alone would not, since the keeper has it open. */
+		/* close() alone would not do so, since the keeper has it open. */
 		epoll_ctl(w->epoll, EPOLL_CTL_DEL, w->fd[number], NULL);
 		close(w->fd[number]);
 		/* If the client has left, the keeper finds that out by an event. */
@@ -140,14 +140,14 @@ static void worker_round(struct worker *w)
 		if (event[i].data.u64 >> 32 == CONN)
 			conn_serve(w, (uint32_t)event[i].data.u64);
 	ledger_submit(w->ledger, w->common->wheel);
-	/* The first round after these may find more to read. */
+	/* The first round after these signs may find more to read. */
 	for (i = 0; i < n; i++)
 		if (event[i].data.u64 >> 32 == WORKER)
 			while (conn_take(w))
 				;
 }
 
-/* Of what was inherited, nothing is kept but the wheel, and the way to the keeper. */
+/* Of all inherited descriptors, keep only the wheel and the socket to the keeper. */
 static void descriptors_close(int a, int b)
 {
 	int low = a < b ? a : b, high = a < b ? b : a;

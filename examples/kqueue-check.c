@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * What kqueue.h says of its timers, checked.  A machine that is busy makes events late, which is
- * no failure.
+ * Checks what kqueue.h says of its timers.  If the machine is busy, events are late, which is no
+ * failure.
  */
 #include <err.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static void pause_ms(int ms)
 	poll(NULL, 0, ms);
 }
 
-/* One change; its errno, or 0. */
+/* Make one change; return its errno, or 0. */
 static int change(uintptr_t ident, uint16_t flags, uint32_t fflags, int64_t data, void *udata)
 {
 	struct kevent kev;
@@ -55,7 +55,7 @@ static int command(uint16_t flags)
 	return change(IDENT, flags, 0, 0, NULL);
 }
 
-/* The next event of the timer; data is 0 if it is that of another one. */
+/* The next event of the timer; if it is another timer's, data is 0. */
 static struct kevent next_event(void)
 {
 	struct kevent event = { 0 };
@@ -99,7 +99,7 @@ static bool data_is_how_many_periods_have_ended(void)
 		if (ended > (until - before) / (10 * MS) || ended < (since - after) / (10 * MS))
 			return false;
 	}
-	/* A period of 0 is one, too. */
+	/* A period of 0 counts, too. */
 	return !add(0, 0) && next_event().data >= 1 && !command(EV_DELETE);
 }
 
@@ -146,7 +146,7 @@ static bool disabled_timer_starts_over_when_it_is_enabled(void)
 	if (command(EV_ENABLE))
 		return false;
 	pause_ms(20);
-	/* It is enabled already, and goes on. */
+	/* It is already enabled, and goes on. */
 	if (command(EV_ENABLE) || next_event().data < 1)
 		return false;
 	return now_ns(CLOCK_MONOTONIC) - began >= 40 * MS && !command(EV_DELETE);
@@ -157,7 +157,7 @@ static bool timer_may_be_added_disabled(void)
 	if (add(EV_DISABLE, 5))
 		return false;
 	pause_ms(10);
-	/* To add it again enables it. */
+	/* Adding it again enables it. */
 	return no_event() && !add(EV_ONESHOT, 5) && next_event().data == 1;
 }
 
@@ -200,7 +200,7 @@ static bool absolute_timer_comes_at_its_time_of_day(void)
 
 	return !change(1, EV_ADD, NOTE_ABSTIME | NOTE_NSECONDS, time, NULL) &&
 	       next_event().data == 1 && now_ns(CLOCK_REALTIME) >= time &&
-	       /* A time that has passed comes at once. */
+	       /* If a time has passed, its event comes at once. */
 	       !change(1, EV_ADD, NOTE_ABSTIME | NOTE_SECONDS, 1, NULL) &&
 	       next_event().data == 1 && no_event() &&
 	       change(1, EV_DELETE, 0, 0, NULL) == ENOENT;
@@ -235,7 +235,7 @@ static bool changes_have_their_results_in_the_eventlist(void)
 	EV_SET(&list[1], 2, EVFILT_TIMER, EV_DELETE, 0, 0, NULL);
 	EV_SET(&list[2], 1, EVFILT_TIMER, EV_DELETE | EV_RECEIPT, 0, 0, NULL);
 	EV_SET(&list[3], 1, EVFILT_TIMER, EV_DELETE, 0, 0, NULL);
-	/* There is no room for the last one: what comes before it has been done. */
+	/* There is no room for the last result: the changes before it have been made. */
 	if (kevent(kq, list, 4, list, 2, NULL) != -1 || errno != ENOENT)
 		return false;
 	EV_SET(&list[2], 1, EVFILT_TIMER, EV_DELETE, 0, 0, NULL);
@@ -281,7 +281,7 @@ static bool other_thread_wakes_a_wait_without_end(void)
 	return came && !error;
 }
 
-/* Idents are often addresses.  A half is deleted, and all others come once. */
+/* Idents are often addresses.  Half of the timers are deleted, and all others come once. */
 static bool all_timers_come_once(void)
 {
 	bool came[MANY] = { false };
@@ -293,7 +293,7 @@ static bool all_timers_come_once(void)
 			return false;
 	if (change(IDENT, EV_ADD, 0, 1, NULL) != ENOMEM)
 		return false;
-	/* Many have expired by now: these are dropped. */
+	/* Many have expired by now: their events are dropped. */
 	pause_ms(25);
 	for (i = 0; i < MANY; i += 2)
 		if (change((uintptr_t)&came[i], EV_DELETE, 0, 0, NULL))
@@ -312,7 +312,7 @@ static bool all_timers_come_once(void)
 	return !left && no_event();
 }
 
-/* The second time with numbers that came back, by either way. */
+/* The second time, numbers have come back, either by an event or by a delete. */
 static bool as_many_timers_as_there_is_room_for_come_once(void)
 {
 	return all_timers_come_once() && all_timers_come_once();
@@ -344,7 +344,7 @@ int main(void)
 	};
 	unsigned int i, failed = 0;
 
-	/* A wait for an event that was lost does not end. */
+	/* If an event was lost, the wait for it never ends. */
 	alarm(LOST_AFTER_S);
 	for (i = 0; i < ARRAY_SIZE(checks); i++) {
 		bool holds;

@@ -21,12 +21,12 @@
 struct knote {
 	struct kevent kev;		/* as it was added; EV_DISABLE while it is disabled */
 	uint64_t deadline_ns;
-	struct knote *next;		/* in its bucket, or of those that are unused */
+	struct knote *next;		/* in its bucket, or in the list of unused ones */
 };
 
 struct kqueue {
 	struct twheel_table *table;
-	pthread_mutex_t lock;		/* guards what follows; each fetch and its events are one */
+	pthread_mutex_t lock;		/* guards all below; each fetch and its events are one */
 	struct knote *knotes;
 	struct knote **buckets;		/* by ident; as many as there are numbers */
 	struct knote *unused;
@@ -76,7 +76,7 @@ int kqueue_fd(struct kqueue *kq)
 	return -1;
 }
 
-/* Where the timer is linked, or is to be. */
+/* Find the link to the timer, or the place where it has to be put. */
 static struct knote **find(struct kqueue *kq, uintptr_t ident)
 {
 	uint64_t hash = ident * 0x9e3779b97f4a7c15ULL >> 32;
@@ -97,7 +97,7 @@ static uint64_t add_ns(uint64_t a, uint64_t b)
 	return b < NEVER - a ? a + b : NEVER;
 }
 
-/* 0 if more than one unit was given. */
+/* Returns 0 if more than one unit was given. */
 static uint64_t unit_ns(uint32_t fflags)
 {
 	switch (fflags & UNITS) {
@@ -127,7 +127,7 @@ static uint64_t period_ns(const struct kevent *kev)
 	return kev->data ? data_ns(kev) : 1;
 }
 
-/* From the time of day to that of the table, which is read last: so it is not early. */
+/* Convert a time of day to the table's clock, which is read last so that no timer is early. */
 static uint64_t from_abstime(struct kqueue *kq, uint64_t abstime_ns)
 {
 	struct timespec now;
@@ -148,7 +148,7 @@ static int set(struct kqueue *kq, struct knote *kn, uint64_t deadline_ns)
 	return ret < 0 ? ret : 0;
 }
 
-/* A timer that is disabled has no deadline. */
+/* If a timer is disabled, it has no deadline. */
 static int start(struct kqueue *kq, struct knote *kn)
 {
 	if (kn->kev.flags & EV_DISABLE)

@@ -3,7 +3,7 @@
  * The timers of kqueue, EVFILT_TIMER, on a table of libtwheel: copy kqueue.h and kqueue.c into a
  * program that has kevent() for its timers only.
  *
- * It is as kqueue(2) says, with this in particular:
+ * It is as kqueue(2) says, with these details:
  * - A queue is a struct and has a limit of timers, above which EV_ADD says ENOMEM.  Its
  *   descriptor is kqueue_fd(), for poll() and epoll beside sockets.
  * - EV_ADD of an ident that is there replaces the timer, which starts over, and drops an event
@@ -29,22 +29,22 @@ extern "C" {
 
 #define EVFILT_TIMER	(-7)
 
-/* What to do. */
+/* The action. */
 #define EV_ADD		0x0001
 #define EV_DELETE	0x0002
 #define EV_ENABLE	0x0004
 #define EV_DISABLE	0x0008
 
-/* How the timer is to be. */
+/* The mode of the timer. */
 #define EV_ONESHOT	0x0010		/* delete it when its event comes */
 #define EV_CLEAR	0x0020
 #define EV_RECEIPT	0x0040		/* each change has its result in the eventlist */
 #define EV_DISPATCH	0x0080		/* disable it when its event comes */
 
-/* In the eventlist: data is an errno, or 0 of a receipt. */
+/* In the eventlist: data is an errno, or 0 for a receipt. */
 #define EV_ERROR	0x4000
 
-/* What data counts; without one of them, milliseconds. */
+/* The unit of data; if none is given, milliseconds. */
 #define NOTE_SECONDS	0x0001
 #define NOTE_MSECONDS	0x0002
 #define NOTE_USECONDS	0x0004
@@ -79,13 +79,16 @@ struct kqueue *kqueue_open(uint32_t max);
 
 void kqueue_close(struct kqueue *kq);
 
-/* It is readable when kevent() has an event, or may have; -1 and errno if there is none. */
+/*
+ * The descriptor is readable when kevent() has an event, or may have; -1 and errno if there is
+ * none.
+ */
 int kqueue_fd(struct kqueue *kq);
 
 /*
- * Make changes, and then wait for events: without end if timeout is NULL.  If a change fails, or
- * has a receipt, its result is in the eventlist, and no event is waited for.  Returns how many
- * events there are, or -1 and errno: EINTR, or that of a change for whose result there is no room.
+ * Make changes, and then wait for events: for ever if timeout is NULL.  If a change fails, or has a
+ * receipt, its result is in the eventlist, and no event is waited for.  Returns how many events
+ * there are, or -1 and errno: EINTR, or that of a change if there is no room for its result.
  */
 int kevent(struct kqueue *kq, const struct kevent *changelist, int nchanges,
 	   struct kevent *eventlist, int nevents, const struct timespec *timeout);

@@ -24,12 +24,12 @@ struct timeout {
 };
 
 static struct twheel_table *table;
-/* The lock guards what follows, and the number in each timeout. */
+/* The lock guards the list below, and the number in each timeout. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timeout *owner[NUMBERS];
 static uint32_t unused[NUMBERS], nr_unused;
 
-/* With the lock held.  If a thread has fetched the number, it finds no owner. */
+/* Called with the lock held.  If a thread has fetched the number, it finds no owner. */
 static bool forget(struct timeout *t)
 {
 	uint32_t number = t->number;
@@ -38,13 +38,13 @@ static bool forget(struct timeout *t)
 		return false;
 	t->number = NO_NUMBER;
 	owner[number] = NULL;
-	/* If it is idle it was fetched, and timeouts_wait() gives it back. */
+	/* If the number is idle, it was fetched, and timeouts_wait() gives it back. */
 	if (twheel_table_stop(table, number) > TWHEEL_TABLE_IDLE)
 		unused[nr_unused++] = number;
 	return true;
 }
 
-/* False if it does not pend: its function has been called, or is about to be. */
+/* Returns false if it does not pend: its function was called, or is about to be. */
 static bool timeout_stop(struct timeout *t)
 {
 	bool stopped;
@@ -55,7 +55,7 @@ static bool timeout_stop(struct timeout *t)
 	return stopped;
 }
 
-/* False if all numbers are taken.  A timeout that pends is moved. */
+/* If the timeout pends, it is moved.  Returns false if all numbers are taken. */
 static bool timeout_start(struct timeout *t, uint64_t delay_ns)
 {
 	uint32_t number = NO_NUMBER;
@@ -142,7 +142,7 @@ int main(void)
 	for (i = 0; i < 2; i++)
 		if (pthread_create(&thread[i], NULL, start_and_stop, &stopped[i]))
 			errx(1, "pthread_create");
-	/* What was fetched is given back before the next fetch. */
+	/* A number that was fetched is given back before the next fetch. */
 	while (timeouts_wait(100 * MS) > 0)
 		;
 	for (i = 0; i < 2; i++)

@@ -7,13 +7,13 @@
  *	outlive JOURNAL check		whether each timeout had one outcome
  *
  * The wheel lives as long as somebody has its descriptor.  systemd keeps it in the store of the
- * service (outlive.service), or the keeper does: whoever comes next gets it, with all that pends,
- * and reads what has expired meanwhile.  The daemon may be killed by kill -9 at any time.
+ * service (outlive.service), or the keeper does: the next daemon gets it, with all that pends, and
+ * reads the events of timeouts that have expired since.  The daemon may be killed by kill -9 at any
+ * time.
  *
- * What a daemon knows of its timeouts has to outlive it, too.  Here the kernel itself writes it,
- * into a file that is mapped: ARM reports in the elements of its vector, and read() puts the
- * events behind those that are there.  So there is no moment at which the kernel has done
- * something and the file does not say so.
+ * The daemon's knowledge of its timeouts has to outlive it, too.  Here the kernel itself writes it
+ * into a mapped file: ARM writes its results into the elements of the vector, and read() puts new
+ * events behind the old ones.  So the file always says what the kernel has done.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -43,8 +43,8 @@
 
 /*
  * Timeouts are numbered by user_data.  All before @first are armed; @arms are those from @first
- * on.  Those of @events that are there are the first ones whose flags are not 0: each event here
- * is the last one of its timeout.
+ * on.  An element of @events is used if its flags are not 0: each event here is the last one of its
+ * timeout.
  */
 struct journal {
 	uint64_t first;
@@ -74,7 +74,9 @@ static struct journal *journal_open(const char *path)
 	return journal;
 }
 
-/* How many of the vector were armed: the kernel does them in order, and says so in each. */
+/*
+ * How many of the vector were armed: the kernel arms them in order, and writes a result into each.
+ */
 static unsigned int nr_armed(const struct journal *journal)
 {
 	const struct twheel_arm *arms = journal->arms;
@@ -101,7 +103,7 @@ static unsigned int nr_events(const struct journal *journal)
 	return low;
 }
 
-/* Arm what the vector still has to, and then a new one. */
+/* Arm the rest of the vector, and then a new one. */
 static void arm_vector(const struct twheel_device *device, struct journal *journal)
 {
 	unsigned int i, done = nr_armed(journal);
@@ -113,7 +115,7 @@ static void arm_vector(const struct twheel_device *device, struct journal *journ
 	for (i = done; i < VECTOR; i++) {
 		struct twheel_arm *arm = &journal->arms[i];
 
-		/* A process killed in between leaves no old result for a new timeout. */
+		/* If the process is killed here, a new timeout has no old result. */
 		arm->result = 0;
 		atomic_signal_fence(memory_order_seq_cst);
 		*arm = (struct twheel_arm){
@@ -170,7 +172,7 @@ static int receive_descriptor(int from)
 	ssize_t ret;
 	int fd = -1;
 
-	/* SIGTERM may come first: what pends is then still waited for. */
+	/* SIGTERM may come first: then still wait for the timeouts that pend. */
 	do {
 		ret = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
 	} while (ret < 0 && errno == EINTR);
@@ -181,8 +183,8 @@ static int receive_descriptor(int from)
 }
 
 /*
- * The protocol of sd_pid_notify_with_fds(3), without libsystemd.  FDPOLL=0: otherwise systemd
- * drops the descriptor when the wheel is drained, since poll() says POLLHUP then.
+ * The protocol of sd_pid_notify_with_fds(3), without libsystemd.  FDPOLL=0, since poll() says
+ * POLLHUP if the wheel is drained, and systemd would drop the descriptor.
  */
 static void store_descriptor(int fd)
 {
@@ -202,7 +204,7 @@ static void store_descriptor(int fd)
 	close(to);
 }
 
-/* The first one from systemd is 3: sd_listen_fds(3). */
+/* The first descriptor from systemd is 3: sd_listen_fds(3). */
 static int stored_descriptor(void)
 {
 	const char *nr = getenv("LISTEN_FDS"), *pid = getenv("LISTEN_PID");
@@ -235,7 +237,7 @@ static struct twheel_device *wheel_take_over(int fd)
 
 /* ---- the daemon -------------------------------------------------------------- */
 
-/* Until SIGTERM; then it arms no more, and goes on until no timeout is left. */
+/* Arm and read until SIGTERM; then arm no more, and go on until no timeout is left. */
 static int serve(struct twheel_device *device, struct journal *journal)
 {
 	unsigned int nr = nr_events(journal);
@@ -252,7 +254,7 @@ static int serve(struct twheel_device *device, struct journal *journal)
 			arm_vector(device, journal);
 		else
 			poll(&wheel, 1, 10);
-		/* These are where they belong as soon as the kernel has given them away. */
+		/* The kernel writes the events straight to their place in the file. */
 		ret = twheel_device_read(device, journal->events + nr, EVENTS - nr);
 		if (ret < 0 && ret != -EAGAIN && ret != -EINTR)
 			errx(1, "read: %s", strerror(-ret));
@@ -294,7 +296,7 @@ static int worker_end(pid_t pid, int signal)
 	return status;
 }
 
-/* It has the descriptor, and does nothing with it.  SIGTERM spares the kills that are left. */
+/* Hold the descriptor, and do nothing with it.  If SIGTERM comes, do no more kills. */
 static void keep(struct journal *journal, int kills)
 {
 	struct twheel_device *device = wheel_open();
@@ -316,7 +318,7 @@ static void keep(struct journal *journal, int kills)
 	twheel_device_close(device);
 }
 
-/* Each that was armed has one event, and nothing else has one. */
+/* Each timeout that was armed has one event, and no other has any. */
 static int check(const struct journal *journal)
 {
 	uint64_t armed = journal->first + nr_armed(journal), seen = 0, twice = 0, wrong = 0, i;
@@ -330,8 +332,9 @@ static int check(const struct journal *journal)
 		uint64_t *id = &ids[event->user_data < armed ? event->user_data : armed];
 
 		/*
-		 * Whoever is killed while read() copies leaves the event in the wheel, and the
-		 * next one reads it again: the id, which is never given out twice, tells that.
+		 * If the daemon was killed while read() copied an event, the event stayed in the
+		 * wheel, and the next daemon read it again: then both have the same id, which is
+		 * never given out twice.
 		 */
 		if (event->user_data >= armed || (*id && *id != event->id) ||
 		    event->fired_ns < event->deadline_ns)

@@ -22,7 +22,7 @@
 #define IN_FLIGHT	100U
 #define FIRST_NS	(100 * TWHEEL_MSEC)
 #define TRIES		4
-#define NEVER		200	/* one in so many is never answered */
+#define NEVER		200	/* one in this many is never answered */
 
 struct message {
 	uint32_t request, try;
@@ -51,7 +51,7 @@ static void request_send(struct twheel *w, struct request *r)
 {
 	struct message m = { .request = r - requests, .try = r->try };
 
-	/* If it cannot be sent now, it is sent again, as if it got lost on the way. */
+	/* If it cannot be sent now, it is sent again, like one that got lost on the way. */
 	send(sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
 	twheel_start(w, &r->timeout, FIRST_NS << r->try);
 }
@@ -127,11 +127,11 @@ int main(int argc, char **argv)
 		request_next(w);
 	while (nr_answered + nr_given_up < nr) {
 		sleep_until(epoll, twheel_next(w));
-		read_answers(w);	/* those that came in time, first */
+		read_answers(w);	/* first take the answers that came in time */
 		twheel_dispatch(w, 0);
 	}
 	printf("%u requests answered, %u of them when sent again, and %u given up\n",
 	       nr_answered, nr_answered_later, nr_given_up);
-	/* Those that are never answered; and more on a machine that is slow. */
+	/* Only requests that are never answered are given up, unless the machine is slow. */
 	return nr_given_up < (nr + NEVER - 1) / NEVER;
 }

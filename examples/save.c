@@ -8,9 +8,9 @@
  * five new jobs.  Then it does jobs until none is left, or SIGTERM comes: it writes those that
  * are left to FILE, and ends.
  *
- * The clock is CLOCK_REALTIME, so a deadline means the same after a reboot.  A job that fell due
- * meanwhile comes at once, and its event tells how late it is.  For a daemon that is killed
- * without a word, see outlive.c.
+ * The clock is CLOCK_REALTIME, so a deadline means the same after a reboot.  If a job fell due in
+ * between, it comes at once, and its event says how late it is.  If a daemon may be killed without
+ * a warning, see outlive.c.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -30,7 +30,7 @@
 #define ROWS		256
 #define SEC		1000000000ULL
 
-/* What a job may be late without a word of it. */
+/* If a job is later than this, its lateness is printed. */
 #define LATE_MS		100
 
 static void on_stop(int signal)
@@ -41,8 +41,8 @@ static void on_stop(int signal)
 /* ---- to the file -------------------------------------------------------------- */
 
 /*
- * What to arm again in place of a timeout.  If it has an unread event, the periods of that event
- * come back with it: nobody has heard of them.
+ * Return the timeout to arm again.  If it has an unread event, add the periods of that event, which
+ * nobody has read.
  */
 static struct twheel_arm arm_again(const struct twheel_status *row)
 {
@@ -58,10 +58,10 @@ static struct twheel_arm arm_again(const struct twheel_status *row)
 
 	if (!row->count || !row->interval_ns)
 		return arm;
-	/* 0 is "no limit" as well, but not in the last event. */
+	/* In the last event, 0 is not "no limit". */
 	if (row->repeats_left || last)
 		arm.repeats += row->count;
-	/* A fixed rate goes on while the event is unread: the deadline is the one to come. */
+	/* With a fixed rate, the deadline is the next one, though the event is unread. */
 	if (!last && !(row->flags & TWHEEL_ARM_FIXED_DELAY))
 		arm.expires_ns -= row->count * row->interval_ns;
 	else
@@ -89,7 +89,7 @@ static void write_rows(const struct twheel_device *device, FILE *file)
 		errx(1, "LIST: %s", strerror(-nr));
 }
 
-/* The old file stays until the new one is whole, and on the disk. */
+/* Keep the old file until the new one is whole, and on the disk. */
 static void save(const struct twheel_device *device, const char *path)
 {
 	char new[4096], folder[4096];
@@ -173,7 +173,7 @@ static void arm_new(const struct twheel_device *device)
 	arm_rows(device, arms, 5);
 }
 
-/* Until there are none, or SIGTERM comes; whether some are left. */
+/* Do jobs until there are none, or SIGTERM comes; return whether some are left. */
 static int do_jobs(const struct twheel_device *device)
 {
 	struct pollfd wheel = { .fd = twheel_device_fd(device), .events = POLLIN };
@@ -187,7 +187,7 @@ static int do_jobs(const struct twheel_device *device)
 		twheel_device_info(device, &info, 0);
 		if (!info.live)
 			return 0;
-		/* SIGTERM is blocked but here. */
+		/* SIGTERM is blocked everywhere else. */
 		if (ppoll(&wheel, 1, NULL, &none) < 0)
 			return 1;
 		nr = twheel_device_read(device, events, ROWS);

@@ -11,10 +11,10 @@
  * The deadline is a timeout on /dev/twheel, and the heartbeat a store into the refresh table: the
  * supervisor sleeps until a deadline has passed, and any worker may have the wheel.  With --words
  * it needs no module: each worker has a word in a memfd of its own, and nothing else, so it need
- * not be trusted.  The supervisor has a timer for each, which looks there when it expires.
+ * not be trusted.  The supervisor has a timer for each, which reads the word when it expires.
  *
  * Then it checks itself: of the workers, HANG are stopped (SIGSTOP) and KILL are killed, each at
- * another time.  Each of these has to be found once and as what it is, and no other one.
+ * another time.  Each of these has to be found once, as hung or as dead, and no other one.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -39,19 +39,19 @@
 #include <unistd.h>
 
 #define MS		1000000ULL
-#define TIMEOUT_NS	(2000 * MS)	/* a worker without a heartbeat for so long hangs */
+#define TIMEOUT_NS	(2000 * MS)	/* if a worker has no heartbeat for this long, it hangs */
 #define BEAT_US		200000		/* from one heartbeat to the next */
 #define FAULTS_NS	(2000 * MS)	/* the time in which all are stopped and killed */
 #define GIVE_UP_NS	(60000 * MS)
 #define EVENTS		64
-#define WHEEL		UINT32_MAX	/* in epoll, beside the numbers of workers */
+#define WHEEL		UINT32_MAX	/* the wheel in epoll, beside the numbers of workers */
 
 enum state { WELL, HUNG, DEAD };
 enum fault { NO_FAULT, STOPPED, KILLED };
 
-/* What a worker says to the check, in shared memory; the supervisor needs none of it. */
+/* The words of a worker for the check, in shared memory; the supervisor needs none of them. */
 struct diary {
-	uint64_t moved_to_ns;		/* by a store that cannot have come too late */
+	uint64_t moved_to_ns;		/* deadline of the last store that was certainly in time */
 	uint64_t beats;
 };
 
@@ -59,9 +59,9 @@ struct worker {
 	enum state state;
 	pid_t pid;
 	int pidfd;
-	bool has_deadline;		/* until that has passed, or is cancelled */
+	bool has_deadline;		/* until the deadline has passed, or is cancelled */
 	uint64_t id;			/* on the device: of its timeout */
-	struct twheel_timer timer;	/* with --words: this, and the deadline to look at */
+	struct twheel_timer timer;	/* with --words: this, and the deadline to read */
 	uint64_t *word;
 	/* For the check: */
 	enum fault fault;
@@ -70,12 +70,12 @@ struct worker {
 
 /* The deadlines of workers, by their numbers. */
 struct deadlines {
-	int (*open)(void);		/* the descriptor that says when one has passed */
+	int (*open)(void);		/* a descriptor, readable if one has passed */
 	void (*arm)(uint32_t number, uint64_t deadline_ns);
 	void (*beat)(uint32_t number, uint64_t deadline_ns);
 	void (*cancel)(uint32_t number);
-	void (*read)(void);		/* those that have passed */
-	bool (*agree)(void);		/* in the end, with our accounts */
+	void (*read)(void);		/* handle the deadlines that have passed */
+	bool (*agree)(void);		/* whether the wheel agrees with our accounts, in the end */
 };
 
 static const struct deadlines *deadlines;
@@ -90,7 +90,7 @@ static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	/* The clock of a wheel that is not told another one; the vDSO reads it. */
+	/* The clock of a wheel by default; the vDSO reads it. */
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
 }
@@ -104,7 +104,7 @@ static int check(int ret, const char *what)
 
 /* ---- the verdict --------------------------------------------------------- */
 
-/* A worker was found; a supervisor would start another one in its place here. */
+/* A worker was found; here a supervisor would start another one in its place. */
 static void found(uint32_t number, enum state state, uint64_t since_ns)
 {
 	struct worker *w = &workers[number];
@@ -112,7 +112,7 @@ static void found(uint32_t number, enum state state, uint64_t since_ns)
 	uint64_t *most_ns = state == HUNG ? &hung_late_ns : &dead_late_ns;
 
 	if (!w->fault_ns) {
-		/* It was rightly found if it has not moved its deadline in time. */
+		/* If it has not moved its deadline in time, it was rightly found. */
 		if (state == HUNG)
 			slow++;
 		else
@@ -146,7 +146,7 @@ static void expired(uint32_t number, uint64_t deadline_ns)
 	if (is_dead(w))
 		return;
 	w->state = HUNG;
-	/* A deadline that has not passed, or that was moved in time, is the supervisor's error. */
+	/* If the deadline has not passed, or was moved in time, the supervisor is wrong. */
 	if (now_ns() < deadline_ns ||
 	    deadline_ns < __atomic_load_n(&diaries[number].moved_to_ns, __ATOMIC_ACQUIRE))
 		wrong++;
@@ -158,7 +158,7 @@ static void expired(uint32_t number, uint64_t deadline_ns)
 
 static struct twheel_device *device;
 static twheel_word_t *table;		/* the refresh table */
-static uint32_t shift;			/* for its deadlines */
+static uint32_t shift;			/* shift of its deadlines */
 
 static int device_open(void)
 {
@@ -179,7 +179,7 @@ static void device_arm(uint32_t number, uint64_t deadline_ns)
 	workers[number].id = arm.id;
 }
 
-/* The worker has the table, as it was forked; its own id is all that it needs. */
+/* The worker has inherited the table; it needs only its own id. */
 static void device_beat(uint32_t number, uint64_t deadline_ns)
 {
 	twheel_refresh(table, workers[number].id, twheel_refresh_deadline(deadline_ns, shift));
@@ -227,13 +227,13 @@ static int words_open(void)
 }
 
 /*
- * A timer expires by the deadline that was there when it was last looked at.  A worker may have
- * stored anything, but has no more than the timeout from now.
+ * A timer expires at the deadline that it has read last, so read it again.  A worker may have
+ * stored anything, but gets no more than the timeout from now.
  */
 static void word_look(struct twheel *w, struct twheel_timer *timer)
 {
 	struct worker *worker = twheel_container_of(timer, struct worker, timer);
-	/* In this order, so that no heartbeat is overlooked that comes before its deadline. */
+	/* Read the clock first: if a heartbeat comes before its deadline, it is seen. */
 	uint64_t now = now_ns();
 	uint64_t deadline_ns = __atomic_load_n(worker->word, __ATOMIC_RELAXED);
 
@@ -245,7 +245,7 @@ static void word_look(struct twheel *w, struct twheel_timer *timer)
 		expired(worker - workers, deadline_ns);
 }
 
-/* What is sealed cannot be cut off by the worker, with the word in it. */
+/* Seal the memfd, so that the worker cannot cut off the word. */
 static uint64_t *word_new(void)
 {
 	int memfd = memfd_create("deadline", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -257,7 +257,7 @@ static uint64_t *word_new(void)
 	word = mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (word == MAP_FAILED)
 		err(1, "memory");
-	close(memfd);		/* a worker that is not forked here would be sent it */
+	close(memfd);		/* if a worker is not forked here, it would be sent this */
 	return word;
 }
 
@@ -326,7 +326,7 @@ static void watch(int fd, uint32_t who)
 		err(1, "epoll");
 }
 
-/* The deadline comes first, so that a worker which hangs at once is found as well. */
+/* Set the deadline first, so that a worker which hangs at once is found as well. */
 static void worker_start(uint32_t number)
 {
 	uint64_t deadline_ns = now_ns() + TIMEOUT_NS;
@@ -347,7 +347,7 @@ static void worker_start(uint32_t number)
 	watch(w->pidfd, number);
 }
 
-/* A worker is dead, maybe because it hung and was killed for that. */
+/* A worker is dead; perhaps it hung and was killed for that. */
 static void died(uint32_t number)
 {
 	struct worker *w = &workers[number];
@@ -384,7 +384,7 @@ static void turn(int wait_ms)
 
 /* ---- the check ----------------------------------------------------------- */
 
-/* Who is stopped, who is killed, and who goes on is drawn by lot. */
+/* Draw lots for the workers that are stopped, killed, or left alone. */
 static void faults_draw(uint32_t hang, uint32_t killed)
 {
 	for (uint32_t i = 0; i < nr; i++)
@@ -407,7 +407,7 @@ static void faults_happen(uint64_t now)
 
 		if (w->fault == NO_FAULT)
 			continue;
-		/* The machine was so busy that it was found to be slow. */
+		/* The machine was so busy that the worker was found to be slow. */
 		if (w->state != WELL) {
 			faults_left--;
 			continue;
@@ -417,7 +417,7 @@ static void faults_happen(uint64_t now)
 	}
 }
 
-/* Those that are left go on until here. */
+/* The workers that are left go on until here. */
 static uint32_t end_the_others(void)
 {
 	uint32_t well = 0;
@@ -462,7 +462,7 @@ static void begin(void)
 {
 	struct rlimit files;
 
-	/* A pidfd for each worker. */
+	/* There is a pidfd for each worker. */
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);

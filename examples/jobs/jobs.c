@@ -38,7 +38,7 @@
 
 #include "list.h"
 
-/* How far the wheel is ahead. */
+/* How far ahead the wheel has the jobs. */
 #define WINDOW_MS	60000
 /* How long another process may hold the database. */
 #define BUSY_MS		60000
@@ -95,7 +95,7 @@ static void bind(sqlite3_stmt *statement, int column, int64_t value)
 		fail();
 }
 
-/* The next row; after the last one, the statement may be bound again. */
+/* Step to the next row; after the last one, the statement may be bound again. */
 static bool step(sqlite3_stmt *statement)
 {
 	int ret = sqlite3_step(statement);
@@ -118,7 +118,7 @@ static int64_t read_ms(void)
 
 /* ---- the file beside it -------------------------------------------------------- */
 
-/* Who runs has it locked, and is woken if its times change. */
+/* `run' has it locked, and is woken if the times of jobs change. */
 static int open_lock(int flags)
 {
 	char *path = sqlite3_mprintf("%s-lock", db_path);
@@ -130,7 +130,7 @@ static int open_lock(int flags)
 	return fd;
 }
 
-/* After the commit: before it there is nothing to see. */
+/* Call this after the commit: before it, the change is not visible. */
 static void ring(void)
 {
 	if (futimens(open_lock(O_CLOEXEC), NULL))
@@ -189,7 +189,7 @@ static int add(int nr, char **pairs)
 	return 0;
 }
 
-/* A job that has begun stays, or its next run would not know of it. */
+/* If a job has begun, it stays: otherwise it could not be done again. */
 static int remove_job(const char *id)
 {
 	sqlite3_stmt *delete = prepare("DELETE FROM jobs WHERE id = ? AND claims = 0");
@@ -227,7 +227,7 @@ struct job {
 static struct list due = { &due, &due };
 static struct twheel_timer reload;
 
-/* In memory are all jobs up to this number that are due before this time. */
+/* All jobs up to this number that are due before this time are in memory. */
 static int64_t seen;
 static int64_t near_ms = INT64_MIN;
 
@@ -241,7 +241,7 @@ static bool before(const struct job *a, const struct job *b)
 	return a->due_ms < b->due_ms || (a->due_ms == b->due_ms && a->id < b->id);
 }
 
-/* Those of one tick come in any order. */
+/* The timers of one tick come in any order. */
 static void on_due(struct twheel *w, struct twheel_timer *t)
 {
 	struct job *job = twheel_container_of(t, struct job, timer);
@@ -267,7 +267,7 @@ static void start_rows(struct twheel *w, sqlite3_stmt *rows)
 	}
 }
 
-/* New jobs, and those that have come near. */
+/* Load new jobs, and those that are due soon. */
 static void load(struct twheel *w)
 {
 	static sqlite3_stmt *last, *new, *nearer;
@@ -283,7 +283,7 @@ static void load(struct twheel *w)
 	/* The clock may have been set back. */
 	if (until_ms < near_ms)
 		until_ms = near_ms;
-	/* One state of the database for all three. */
+	/* All three queries see one state of the database. */
 	execute("BEGIN");
 	bind(new, 1, seen);
 	bind(new, 2, near_ms);
@@ -311,8 +311,8 @@ static void on_reload(struct twheel *w, struct twheel_timer *t)
 static int64_t done;
 
 /*
- * Deletes the job that is done, and claims the next one, if it has not been removed: one
- * transaction, so one wait for the disk.  Returns its command.
+ * Deletes the job that is done, and claims the next one if it has not been removed.  That is one
+ * transaction, so it waits for the disk once.  Returns the command.
  */
 static char *claim(int64_t id, int *claims)
 {
@@ -348,8 +348,8 @@ static bool was_killed(int status)
 }
 
 /*
- * The command has the lock as well: after a kill of this process, the next `run' waits for the
- * command to end, and does not do the same job beside it.
+ * The command has the lock as well: if this process is killed, the next `run' waits until the
+ * command has ended, and does not do the same job beside it.
  */
 static void do_command(int64_t id, const char *command, int claims)
 {
@@ -419,7 +419,7 @@ static void on_stop(int signal)
 	stopped = 1;
 }
 
-/* SIGTERM comes only where the program sleeps, and lets a command end. */
+/* SIGTERM comes only while the program sleeps, and lets a command end. */
 static void block_signals(void)
 {
 	struct sigaction stop = { .sa_handler = on_stop };
@@ -474,7 +474,7 @@ static int run(bool drain)
 	struct twheel *w;
 	int bell;
 
-	/* Not closed by exec: see do_command(). */
+	/* exec() leaves it open: see do_command(). */
 	if (flock(open_lock(0), LOCK_EX))
 		err(1, "%s-lock", db_path);
 	block_signals();

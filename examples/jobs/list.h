@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: 0BSD */
-/* A ring of links.  The list is one of them, before the first and after the last. */
+/* A ring of links.  The list itself is one of them, before the first and after the last. */
 #ifndef LIST_H
 #define LIST_H
 

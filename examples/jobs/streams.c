@@ -12,8 +12,8 @@
  * `work' hands each command to /bin/sh when its time has come, one after the other, the earliest
  * of its jobs first, until SIGTERM.  No two workers may have one name at a time.
  *
- * A job stays in the stream until its command has ended.  Three times a lease, a worker says that
- * it still has its jobs.  If it has been silent for a lease, the others take them.  So each job is
+ * A job stays in the stream until its command has ended.  Three times in a lease, a worker says
+ * that it still has its jobs.  If it is silent for a lease, the others take them.  So each job is
  * done at least once.  Documentation/jobs.rst says what holds.
  */
 #define _GNU_SOURCE
@@ -40,10 +40,10 @@
 #define GROUP		"jobs"
 #define SECONDS_MAX	1e9
 #define LEASE_MS	15000
-/* Jobs in one command. */
+/* The most jobs in one command. */
 #define BATCH		100
 #define BATCH_TEXT	"100"
-/* Of an ID: two numbers and a hyphen. */
+/* The size of an ID: two numbers and a hyphen. */
 #define ID_SIZE		48
 
 /* ---- the protocol --------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static struct server open_server(const char *where)
 	return server;
 }
 
-/* Their array ends with NULL. */
+/* The array of words ends with NULL. */
 static void send_words(const struct server *server, const char *const *words)
 {
 	size_t i, nr = 0;
@@ -131,7 +131,7 @@ static char *read_bytes(const struct server *server, size_t size)
 
 	if (!bytes)
 		err(1, "a reply");
-	/* They end with two more. */
+	/* The bytes are followed by two more. */
 	if (fread(bytes, 1, size + 2, server->in) != size + 2)
 		gone();
 	bytes[size] = 0;
@@ -183,7 +183,10 @@ static void free_reply(struct reply *reply)
 	free(reply->text);
 }
 
-/* The reply to what was sent; any error but the one that begins like this ends the program. */
+/*
+ * Read the reply to what was sent.  If it is an error that begins like this, return it; any other
+ * one ends the program.
+ */
 static struct reply receive(const struct server *server, const char *may_fail)
 {
 	struct reply reply;
@@ -217,7 +220,7 @@ static int add(const char *where, const char *stream, const char *seconds, const
 		errx(2, "%s is no number of seconds", seconds);
 	server = open_server(where);
 	clock_gettime(CLOCK_REALTIME, &now);
-	/* Rounded up: no job is early. */
+	/* Round up: no job is early. */
 	snprintf(due_ms, sizeof(due_ms), "%" PRId64,
 		 now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000 + 1 + (int64_t)(delay * 1000));
 	SEND(&server, "XADD", stream, "*", "due_ms", due_ms, "command", command);
@@ -255,7 +258,7 @@ static struct worker {
 	uint64_t lease_ns;
 	struct server server;		/* answers at once */
 	struct server source;		/* waits for new jobs */
-	struct twheel *times;		/* by the clock of the world */
+	struct twheel *times;		/* by the time of day */
 	struct twheel *leases;		/* by a clock that nobody sets */
 	struct twheel_timer renewal;
 	uint64_t renewed_ns;
@@ -267,7 +270,7 @@ static struct worker {
 	.due = { &worker.due, &worker.due },
 };
 
-/* Those of one tick come in any order. */
+/* The timers of one tick come in any order. */
 static void on_due(struct twheel *w, struct twheel_timer *t)
 {
 	struct job *job = twheel_container_of(t, struct job, timer);
@@ -298,10 +301,10 @@ static void take_entry(const struct reply *entry)
 	struct job *job;
 	int64_t i;
 
-	/* It has been deleted. */
+	/* The job has been deleted. */
 	if (entry->number != 2 || entry->elements[1].number < 0)
 		return;
-	/* This worker was silent, but its command runs still. */
+	/* This worker was silent, but its command still runs. */
 	if (worker.running && !strcmp(worker.running->id, entry->elements[0].text))
 		return;
 	job = calloc(1, sizeof(*job));
@@ -350,7 +353,7 @@ static void take_new(void)
 	ask_for_new();
 }
 
-/* What this name had before the worker was killed. */
+/* Take the jobs that this name had before the worker was killed. */
 static void take_own(void)
 {
 	char after[ID_SIZE] = "0";
@@ -372,7 +375,7 @@ static void take_own(void)
 	} while (nr > 0);
 }
 
-/* What silent workers had. */
+/* Take the jobs of silent workers. */
 static void take_back(void)
 {
 	char lease_ms[32], cursor[ID_SIZE] = "0-0";
@@ -464,7 +467,7 @@ static bool was_killed(int status)
 	return signal == SIGTERM || signal == SIGKILL || signal == SIGINT || signal == SIGHUP;
 }
 
-/* Has the command ended?  Both or neither: it leaves the group and the stream. */
+/* If the command has ended, remove it from both the group and the stream, or from neither. */
 static void end_running(int options)
 {
 	struct job *job = worker.running;
@@ -496,7 +499,7 @@ static void on_stop(int signal)
 		stopped = 1;
 }
 
-/* They come only where the program sleeps. */
+/* The signals come only while the program sleeps. */
 static void block_signals(void)
 {
 	struct sigaction stop = { .sa_handler = on_stop };
@@ -508,7 +511,7 @@ static void block_signals(void)
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGCHLD, &stop, NULL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* A write to a server that is gone says so. */
+	/* If the server has gone, write() says so. */
 	signal(SIGPIPE, SIG_IGN);
 }
 

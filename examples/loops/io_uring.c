@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: 0BSD
-/* The wheel in a loop of io_uring, by time: its wait has a timeout. */
+/* The wheel in a loop of io_uring, by time: the loop's wait has a timeout. */
 #include <err.h>
 #include <errno.h>
 #include <liburing.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: 0BSD
-/* The wheel in a loop of libev, by time: a timer of the loop's is set before it sleeps. */
+/* The wheel in a loop of libev, by time: before the loop sleeps, a timer of libev is set. */
 #include <ev.h>
 
 #include "loops.h"

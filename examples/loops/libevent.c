@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * The wheel in a loop of libevent, by descriptor.  libevent calls nobody before it sleeps, so
+ * The wheel in a loop of libevent, by descriptor.  libevent has no callback before it sleeps, so
  * the wheel was opened with TWHEEL_IMMEDIATE, see loops.c: nothing has to be flushed.
  */
 #include <event2/event.h>

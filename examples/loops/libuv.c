@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * The wheel in a loop of libuv, by time: a timer of the loop's is set before it sleeps.  Its
- * timers count in milliseconds; for a wheel with finer ticks, watch twheel_fd() by a uv_poll_t.
+ * The wheel in a loop of libuv, by time: before the loop sleeps, a timer of libuv is set.  Its
+ * timers count in milliseconds; if a wheel has finer ticks, watch twheel_fd() by a uv_poll_t.
  */
 #include <uv.h>
 
@@ -21,7 +21,7 @@ static void before_sleep(uv_prepare_t *prepare)
 {
 	static uint64_t set_ms;
 	uint64_t wake_ns = twheel_next(prepare->data);
-	/* Of the clock that uv_now() shows, which is the wheel's. */
+	/* On the clock of uv_now(), which is the wheel's. */
 	uint64_t wake_ms = (wake_ns + TWHEEL_MSEC - 1) / TWHEEL_MSEC;
 
 	if (wake_ns == TWHEEL_NEVER) {

@@ -4,10 +4,9 @@
  *
  *	loops [LOOP]...
  *
- * In each loop, some hundred timers expire several times, and it is checked that none of
- * them is early, and none is lost.  Without a name it runs all loops that it was built
- * with.  If a LOOP cannot run, since the program was built without its library or the kernel
- * has no io_uring, the status is 77.
+ * In each loop, some hundred timers expire several times, and none of them may be early or lost.
+ * If no LOOP is given, it runs all that it was built with.  If a LOOP cannot run, since its library
+ * was missing at the build or the kernel has no io_uring, the status is 77.
  */
 #include <err.h>
 #include <stdio.h>
@@ -88,7 +87,7 @@ static bool run(const struct loop *loop)
 		examples[i].left = EXPIRIES;
 		start(w, &examples[i]);
 	}
-	/* A loop that waits for a timer that was lost does not end. */
+	/* If a timer was lost, the loop never ends. */
 	alarm(LOST_AFTER_S);
 	loop->run(w, &done);
 	alarm(0);

@@ -13,7 +13,7 @@ static uint64_t read_ms(void)
 	return now_ns() / TWHEEL_MSEC;
 }
 
-/* It begins at 0: move it on before the first start. */
+/* The clock begins at 0: move it on before the first start. */
 void loop_own_begin(struct twheel *w)
 {
 	twheel_advance(w, twheel_from_ms(read_ms()));
@@ -26,7 +26,7 @@ void loop_own(struct twheel *w, const bool *done)
 
 		poll(NULL, 0, twheel_left_ms(wake_ns, now_ns()));
 		twheel_advance(w, twheel_from_ms(read_ms()));
-		/* what has been read, which may stop a timer */
+		/* Here the program reads its sockets, which may stop a timer. */
 		twheel_dispatch(w, 0);
 	}
 }

@@ -8,7 +8,7 @@ struct wheel_source {
 	uint64_t wake_ns;
 };
 
-/* The time at which GLib began to ask, or woke up. */
+/* The time at which GLib began to prepare, or woke up. */
 static uint64_t now_ns(GSource *source)
 {
 	return g_source_get_time(source) * TWHEEL_USEC;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: 0BSD
 /*
- * Who is online: a keyed wheel in place of a map from users to timeouts.
+ * The users who are online: a keyed wheel in place of a map from users to timeouts.
  *
  *	online
  *
- * A user is online for ONLINE_NS from the last sign of life. Each sign is one ARM with the
- * user's number as the key: the wheel itself knows whether the user was online, and no id
- * is kept. Users 1 to 4 come; 1 gives signs of life for a second, and 2 signs off. It ends
- * when all of them are offline.
+ * A user is online for ONLINE_NS from the last sign of life. Each sign is one ARM with the user's
+ * number as the key: the wheel knows whether the user was online, so no id is kept. Users 1 to 4
+ * come; 1 gives signs of life for a second, and 2 signs off. It ends when all of them are offline.
  */
 #include <err.h>
 #include <errno.h>
@@ -21,7 +20,7 @@
 #define ONLINE_NS	500000000ULL
 #define USERS		4
 
-/* A sign of life; whether the user was offline before. */
+/* A sign of life; returns whether the user was offline before. */
 static int seen(struct twheel_device *device, uint64_t user)
 {
 	struct twheel_arm arm = { .expires_ns = ONLINE_NS, .user_data = user };
@@ -29,11 +28,11 @@ static int seen(struct twheel_device *device, uint64_t user)
 
 	if (found < 0)
 		errx(1, "user %llu: %s", (unsigned long long)user, strerror(-found));
-	/* Where the event was unread, it never comes: the user is not told to be offline. */
+	/* If the event was unread, it never comes: the user is not reported as offline. */
 	return found == TWHEEL_CREATED;
 }
 
-/* Take a user off; whether that user was online. */
+/* Take a user off; returns whether that user was online. */
 static int gone(struct twheel_device *device, uint64_t user)
 {
 	int found = twheel_device_cancel_key(device, user);

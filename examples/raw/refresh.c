@@ -5,10 +5,9 @@
  *
  *	refresh [CONNECTIONS]
  *
- * All connections have a packet in each turn of the loop, but for one, which is
- * silent: that one times out, and no other does.  In the end the others are
- * cancelled.  A daemon would keep the ids with its connections, as this keeps them
- * in an array, and would find a connection by user_data.
+ * All connections but one have a packet in each turn of the loop.  The silent one times out, and no
+ * other does.  In the end the others are cancelled.  A daemon would keep the ids with its
+ * connections, as this keeps them in an array, and would find a connection by user_data.
  */
 #include <err.h>
 #include <errno.h>
@@ -21,14 +20,14 @@
 #include <time.h>
 #include <twheel/device.h>
 
-#define IDLE_NS		1000000000ULL	/* a connection that is silent for so long */
+#define IDLE_NS		1000000000ULL	/* a connection that is silent for this long */
 #define TURN_MS		10
 #define SILENT		0		/* the connection that has no packets */
 
 static unsigned int nr;			/* connections */
 static uint64_t *ids;			/* the timeout of each */
 static twheel_word_t *table;		/* the refresh table */
-static uint32_t shift;			/* for its deadlines */
+static uint32_t shift;			/* shift of its deadlines */
 static struct twheel_device *device;
 static unsigned int silent_ended, others_ended;
 
@@ -36,7 +35,7 @@ static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
-	/* A wheel that is not told another one has this clock. */
+	/* By default, a wheel has this clock. */
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
@@ -47,7 +46,7 @@ static void check(int ret, const char *what)
 		errx(1, "%s: %s", what, strerror(-ret));
 }
 
-/* One call for up to 65,536 of them. */
+/* Arm all: one call takes up to 65,536 timeouts. */
 static void arm_all(void)
 {
 	struct twheel_arm *arms = calloc(nr, sizeof(*arms));
@@ -93,10 +92,13 @@ static void connection_ends(const struct twheel_event *event, uint64_t earliest_
 	else if (event->deadline_ns < earliest_ns)
 		errx(1, "connection %u timed out although it had packets", (unsigned int)who);
 	else
-		others_ended++;		/* this program itself came too late */
+		others_ended++;		/* this program itself was too late */
 }
 
-/* All that expired.  A timeout that was moved to earliest_ns must not come before. */
+/*
+ * Read the events of all that expired.  If a timeout was moved to earliest_ns, it must not come
+ * before.
+ */
 static void read_events(uint64_t earliest_ns)
 {
 	struct twheel_event events[64];
@@ -105,12 +107,12 @@ static void read_events(uint64_t earliest_ns)
 	while ((ret = twheel_device_read(device, events, 64)) > 0)
 		for (i = 0; i < ret; i++)
 			connection_ends(&events[i], earliest_ns);
-	/* After POLLIN too: whoever shares the wheel may have been faster. */
+	/* Also after POLLIN: another reader of the wheel may have been faster. */
 	if (ret != -EAGAIN && ret != -EINTR)
 		check(ret, "read");
 }
 
-/* One turn: the clock is looked at once, then each packet is one store. */
+/* In each turn, the clock is read once, and each packet is one store. */
 static uint64_t packets_come(void)
 {
 	uint64_t deadline_ns = now_ns() + IDLE_NS;
@@ -140,14 +142,16 @@ int main(int argc, char **argv)
 	wheel.fd = twheel_device_fd(device);
 	arm_all();
 
-	/* Until the silent one has timed out, and the others would have, twice over. */
+	/* Go on until the silent one has timed out, and the others would have, twice. */
 	end_ns = now_ns() + 3 * IDLE_NS;
 	while (!silent_ended || now_ns() < end_ns) {
 		if (poll(&wheel, 1, TURN_MS) < 0 && errno != EINTR)
 			err(1, "poll");
 		if (wheel.revents & POLLIN)
 			read_events(earliest_ns);
-		/* A store that comes after the expiry changes nothing: so the last but one. */
+		/*
+		 * If a store comes after the expiry, it changes nothing: so take the last but one.
+		 */
 		earliest_ns = deadline_ns;
 		deadline_ns = packets_come();
 		turns++;
