@@ -28,7 +28,7 @@ static int set_realtime(__u64 now_ns)
 	return clock_settime(CLOCK_REALTIME, &ts) ? -errno : 0;
 }
 
-/* This far from now, no stall of the machine is taken for a step. */
+/* If a step is as long as this, no stall of the machine is mistaken for it. */
 static int step_realtime(__s64 by_ns)
 {
 	return set_realtime(tw_now(CLOCK_REALTIME) + by_ns);
@@ -37,14 +37,14 @@ static int step_realtime(__s64 by_ns)
 FIXTURE_SETUP(realtime_step)
 {
 	self->offset_ns = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
-	/* A machine without a battery stands at 1970: leave room for steps back. */
+	/* If the machine has no battery, its clock stands at 1970: leave room for steps back. */
 	ASSERT_EQ(0, set_realtime(tw_now(CLOCK_REALTIME) + 10000 * TW_DAY));
 	self->fd = tw_open(O_NONBLOCK);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_REALTIME, TW_MS, 0));
 }
 
-/* In the parent, which still runs if an assertion has ended the test. */
+/* The parent runs this even if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(realtime_step)
 {
 	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + self->offset_ns));
@@ -244,7 +244,7 @@ static struct contest {
 /* The changes that REARM makes; each is valid for a REALTIME clock. */
 static const struct {
 	__u32 flags;
-	bool ahead;		/* distance of its deadline from now */
+	bool ahead;		/* its deadline counts from the present time */
 	__u64 expires_ns;
 	__u64 interval_ns;
 } kinds[] = {
@@ -266,7 +266,7 @@ static void *change_kind(void *arg)
 		int ret = tw_rearm1(contest.fd, contest.id, TWHEEL_ARM_ABSOLUTE | kinds[i].flags,
 				    from_ns + kinds[i].expires_ns, kinds[i].interval_ns);
 
-		/* Nobody reads, so it never ends. */
+		/* Nobody reads its events, so it never ends. */
 		if (ret == TWHEEL_WAS_PENDING)
 			tw_saw(&outcomes[WAS_PENDING], 1);
 		else if (ret == TWHEEL_WAS_UNREAD)
@@ -364,7 +364,7 @@ FIXTURE_SETUP(clocks)
 	read_text(SOURCES "current_clocksource", self->source, sizeof(self->source));
 }
 
-/* In the parent, which still runs if an assertion has ended the test. */
+/* The parent runs this even if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(clocks)
 {
 	EXPECT_LE(0, set_skew(0));

@@ -105,7 +105,7 @@ TEST_F(clock, deadline_in_the_past_expires_at_once)
 	EXPECT_EQ(1, event.count);
 }
 
-/* This holds also if the clock itself may have passed every deadline meanwhile. */
+/* This holds even if the clock itself has passed every deadline in between. */
 TEST_F(clock, periods_are_never_early_and_none_is_lost)
 {
 	__u64 interval_ns = 10 * TW_MS, first_ns = tw_now(variant->clockid) + interval_ns;
@@ -137,7 +137,7 @@ TEST_F(clock, a_nearer_timeout_armed_later_expires_first)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, far));
 }
 
-/* Two mistakes are easy in re-arming: not to set the alarm again, and not to wake the poller. */
+/* Two mistakes are easy in a re-arm: not to set the alarm again, and not to wake the poller. */
 static void rearm_and_expect_wakeup(struct __test_metadata *_metadata, int fd, clockid_t clockid,
 				    __s64 distance_ns)
 {
@@ -248,7 +248,7 @@ TEST_F(relative, relative_zero_expires_at_once)
 	EXPECT_EQ(1, event.count);
 }
 
-/* A sum that overflows is the end of time. */
+/* If a sum overflows, it is the end of time. */
 TEST_F(relative, longest_delays_overflow_into_the_end_of_time)
 {
 	const __u64 delays_ns[] = {
@@ -314,7 +314,7 @@ FIXTURE_TEARDOWN(settable)
 	close(self->fd);
 }
 
-/* Plain and other records, behind a valid one and behind one another. */
+/* Fill a vector with valid elements and others, in several orders. */
 static int fill_relative(struct twheel_arm arms[5], clockid_t clockid, __u64 id)
 {
 	const struct twheel_arm all[5] = {
@@ -459,7 +459,7 @@ FIXTURE_SETUP(namespace)
 {
 	int ret;
 
-	/* Clocks do not go below 0. */
+	/* Clocks do not go below 0, so wait until this one is far enough. */
 	while (tw_now(variant->clockid) < 2 * TW_SEC)
 		tw_sleep(100 * TW_MS);
 	ret = tw_namespace_for_children(variant->name, variant->ahead_s);
@@ -504,7 +504,7 @@ TEST_F(namespace, times_are_those_of_the_process_that_set_the_wheel_up)
 		_exit(0);
 	}
 	EXPECT_EQ(0, tw_reap(pid));
-	/* The times stay so, whoever uses the wheel. */
+	/* The times stay the same, whichever process uses the wheel. */
 	EXPECT_FALSE(tw_clock_is_ours(self->fd, variant->clockid));
 	close(self->fd);
 	self->fd = tw_open(O_NONBLOCK | O_CLOEXEC);
@@ -517,7 +517,7 @@ TEST_F(namespace, times_are_those_of_the_process_that_set_the_wheel_up)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
-/* A program that brings a wheel elsewhere needs it for absolute deadlines. */
+/* If a program takes a wheel into another namespace, it needs the offset for absolute deadlines. */
 TEST_F(namespace, fdinfo_shows_the_offset_of_the_namespace)
 {
 	pid_t pid = fork();
@@ -535,7 +535,7 @@ TEST_F(namespace, fdinfo_shows_the_offset_of_the_namespace)
 	close(other);
 }
 
-/* A deadline that is stored counts by the clock of the wheel, whoever stores it. */
+/* A stored deadline counts by the clock of the wheel, whichever process stores it. */
 TEST_F(namespace, stored_deadlines_are_times_of_the_process_that_set_the_wheel_up)
 {
 	struct twheel_event event;
@@ -557,7 +557,7 @@ TEST_F(namespace, stored_deadlines_are_times_of_the_process_that_set_the_wheel_u
 	ASSERT_EQ(1, tw_wait_event(self->fd, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(id, event.id);
 	EXPECT_LE(event.deadline_ns, event.fired_ns);
-	/* This does not hold if it had expired before the store. */
+	/* If the timeout had expired before the store, the store does not count. */
 	if (event.fired_ns > info.now_ns + 300 * TW_MS) {
 		EXPECT_EQ(tw_refreshed_ns(deadline_ns, info.refresh_shift), event.deadline_ns);
 	}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A machine that sleeps: timeouts that become due meanwhile, on clocks that go on during the
- * sleep and on the one that stands still.
+ * Timeouts that become due while the machine sleeps, on clocks that go on during the sleep and on
+ * the one that stands still.
  *
- * The machine really sleeps (S3), and its RTC wakes it. That takes a kernel that can, an RTC with
- * an alarm, and root; if one of them is missing, all tests are skipped. No test judges how long
- * something took: each compares with how much further CLOCK_BOOTTIME went than CLOCK_MONOTONIC.
+ * The machine really sleeps (S3), and its RTC wakes it. That takes a kernel that supports it, an
+ * RTC with an alarm, and root. If one of them is missing, all tests are skipped. No test judges
+ * how long something took: each compares with the time by which CLOCK_BOOTTIME went further than
+ * CLOCK_MONOTONIC.
  */
 #include "twheel_outside.h"
 
@@ -15,7 +16,7 @@
 
 /*
  * Seconds until the alarm. It has to ring after the machine has fallen asleep, or nothing would
- * wake it; a slow machine needs a moment to fall asleep.
+ * wake it. If the machine is slow, it needs a moment to fall asleep.
  */
 #define ALARM_S		"+4"
 
@@ -45,7 +46,7 @@ static bool file_says(const char *path, const char *word)
 
 /*
  * Sleep with S3 and no other state: from the state that this kernel calls s2idle, not every RTC
- * wakes the machine. Return 0, or -errno if the machine did not fall asleep.
+ * wakes the machine. If the machine did not fall asleep, return -errno, otherwise 0.
  */
 static int machine_sleep(void)
 {
@@ -118,7 +119,7 @@ static void sleep_now(struct __test_metadata *_metadata, FIXTURE_DATA(suspend) *
 	ASSERT_LE(LEAST_SLEEP_NS, self->slept_ns);
 }
 
-/* This holds on the clocks that go on during the sleep. */
+/* On clocks that go on during the sleep, it expires on waking. */
 TEST_F_TIMEOUT(suspend, a_timeout_due_during_sleep_expires_on_waking, 60)
 {
 	const __u32 clocks[] = {
@@ -139,7 +140,7 @@ TEST_F_TIMEOUT(suspend, a_timeout_due_during_sleep_expires_on_waking, 60)
 		SKIP(return, "so slow a machine that all would be due without the sleep");
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		ASSERT_EQ(1, tw_wait_event(fds[i], &event, TW_PATIENCE_MS));
-		/* If it did not, the timeout would have to wait for as much time awake. */
+		/* If it did not, the timeout would have to wait for the same time awake. */
 		EXPECT_GT(self->slept_ns, event.fired_ns - event.deadline_ns)
 			TH_LOG("clock %u", clocks[i]);
 		EXPECT_EQ(ids[i], event.id);
@@ -164,7 +165,7 @@ TEST_F_TIMEOUT(suspend, a_monotonic_timeout_does_not_count_the_sleep, 60)
 	EXPECT_EQ(id, event.id);
 	EXPECT_LE(event.deadline_ns, event.fired_ns);
 	EXPECT_LE(event.deadline_ns, tw_now(CLOCK_MONOTONIC));
-	/* On the clock that goes on, it is late by the sleep. */
+	/* On CLOCK_BOOTTIME, which goes on, it is late by the sleep. */
 	EXPECT_LE(armed_ns + ASLEEP_NS + self->slept_ns, tw_now(CLOCK_BOOTTIME));
 }
 
@@ -178,7 +179,7 @@ TEST_F_TIMEOUT(suspend, a_boottime_timeout_due_after_the_sleep_is_not_delayed_by
 
 	ASSERT_EQ(0, tw_arm_in(self->boottime, distance_ns, &id));
 	sleep_now(_metadata, self);
-	/* A slow machine may take longer than that to sleep and to wake. */
+	/* If the machine is slow, it may take longer than that to sleep and to wake. */
 	due_ns = tw_now(CLOCK_BOOTTIME);
 	ASSERT_EQ(1, tw_wait_event(self->boottime, &event, TW_PATIENCE_MS));
 	if (due_ns < event.deadline_ns)
@@ -278,8 +279,8 @@ TEST_F_TIMEOUT(suspend, none_of_many_timeouts_is_lost_or_early, 60)
 /* ---- who waits meanwhile ------------------------------------------------- */
 
 /*
- * Falling asleep freezes waiting threads as a signal would; they go on waiting when the machine
- * is awake again.
+ * If the machine falls asleep, waiting threads are frozen as by a signal, and wait on when it is
+ * awake again.
  */
 TEST_F_TIMEOUT(suspend, a_blocked_reader_and_a_poller_wait_on, 60)
 {

@@ -25,7 +25,7 @@ static int adjust(unsigned int mode, int status, long constant)
 	return ret < 0 ? -errno : ret;
 }
 
-/* 0 or -errno. */
+/* Set the offset of TAI; return 0 or -errno. */
 static int set_tai_offset(long seconds)
 {
 	int ret = adjust(ADJ_TAI, 0, seconds);
@@ -64,7 +64,7 @@ FIXTURE_SETUP(tai)
 	ASSERT_LE(0, self->fd);
 }
 
-/* In the parent, which still runs if an assertion has ended the test. */
+/* The parent runs this even if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(tai)
 {
 	set_tai_offset(0);
@@ -194,8 +194,8 @@ TEST_F(tai, an_offset_set_forwards_wakes_a_sleeping_poller)
 /* ---- many of them -------------------------------------------------------- */
 
 /*
- * Arm one timeout every so often. The clock was or will be twice between again_from_ns and
- * again_to_ns: for a timeout that is due there, nothing says when it is early.
+ * Arm one timeout every so often. The clock shows the times between again_from_ns and again_to_ns
+ * twice: if a timeout is due there, nothing says when it is early.
  */
 struct crowd {
 	clockid_t clockid;
@@ -241,8 +241,8 @@ static void read_some(struct __test_metadata *_metadata, int fd, struct crowd *c
 }
 
 /*
- * Read until all events have come. Meanwhile the wheel has to read its clock all the time, also
- * when the clock shows a time for the second time and nothing is due.
+ * Read until all events have come. The wheel has to read its clock all the time, even if nothing is
+ * due while the clock shows a time for the second time.
  */
 static void read_all(struct __test_metadata *_metadata, int fd, struct crowd *crowd)
 {
@@ -298,8 +298,8 @@ TEST_F_TIMEOUT(tai, many_changes_of_the_offset_lose_nothing_and_fire_nothing_twi
 /* ---- leap seconds -------------------------------------------------------- */
 
 /*
- * The day ends about two seconds after the fixture is ready. When the clock has reached midnight,
- * a leap second is inserted by a step of one second back; or the day's last second is left out.
+ * The day ends about two seconds after the fixture is ready. At midnight, a leap second is inserted
+ * by a step of one second back, or the day's last second is left out.
  */
 FIXTURE(leap) {
 	int realtime;
@@ -346,7 +346,7 @@ FIXTURE_SETUP(leap)
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, set_tai_offset(37));
 	leap_forget();
-	/* If the error is not estimated: an unsynchronised clock does not show its state. */
+	/* If the clock is unsynchronised, it does not show its state: set the maximum error. */
 	ASSERT_LE(0, adjust(ADJ_STATUS | ADJ_MAXERROR, variant->status, 0));
 	/* The kernel applies it at the next full second. */
 	for (i = 0; i < 200 && adjust(0, 0, 0) != variant->state; i++)
@@ -411,7 +411,7 @@ TEST_F_TIMEOUT(leap, tai_wheel_goes_on_without_a_gap, 60)
 	EXPECT_LE(armed_ns + (CROWD - 1) * 15 * TW_MS - TW_MS, tw_now(CLOCK_MONOTONIC));
 	EXPECT_TRUE(is_stepped(before_ns, variant->step_ns))
 		TH_LOG("the leap second did not come");
-	/* A timeout that is armed after the leap second is not early either. */
+	/* If a timeout is armed after the leap second, it is not early either. */
 	ASSERT_EQ(0, tw_arm_ahead(self->tai, CLOCK_TAI, 20 * TW_MS, &id));
 	ASSERT_EQ(1, tw_wait_event(self->tai, &event, TW_PATIENCE_MS));
 	EXPECT_EQ(id, event.id);

@@ -13,15 +13,16 @@
 
 /**
  * struct op - a case: one system call
- * @name: of the call and what is special
+ * @name: the name of the call, and its variant
  * @prepare: makes the wheel and the arguments
  * @run: the call, and nothing else that could fail
  * @check: checks the results, and notes them
  * @nr: elements that it returns when nothing fails; 0 for a plain success
  * @compat: 32-bit programs make the call by another entry point
- * @indirect: it calls back what the kernel gave to it, which may fail
+ * @indirect: it calls a function that the kernel has passed to it, which may fail
  * @slow: not to be repeated more often than needed
- * @only: faults at calls whose name begins so, others have cases of their own; NULL: at all
+ * @only: make only calls whose name begins like this fail: others have cases of their own;
+ *	NULL: all calls
  */
 struct op {
 	const char *name;
@@ -164,7 +165,7 @@ static inline int run_map(struct world *w)
 	return table == MAP_FAILED ? -errno : munmap(table, size);
 }
 
-/* The wheel goes on with the new one. */
+/* The wheel goes on with the new descriptor. */
 static inline int run_reopen(struct world *w)
 {
 	int fd = tw_reopen(w->fd, O_RDWR | O_NONBLOCK | O_CLOEXEC);
@@ -193,7 +194,7 @@ static inline int run_write(struct world *w)
 	return tw_write(w->fd, world_entry(w, 0), w->nr);
 }
 
-/* The pieces end within events. */
+/* A read into pieces of this size ends within events. */
 #define PIECE		(3 * sizeof(struct twheel_event) + 12)
 
 static inline int run_readv(struct world *w)
@@ -222,7 +223,7 @@ static inline int run_poll(struct world *w)
 	return revents == POLLIN ? 0 : TW_BROKEN;
 }
 
-/* More descriptors than poll() has memory for on its stack. */
+/* Poll more descriptors than poll() has memory for on its stack. */
 static inline int run_poll_many(struct world *w)
 {
 	struct pollfd *pfd = (void *)w->arena;
@@ -272,21 +273,21 @@ static inline void prepare_setup(struct __test_metadata *_metadata, struct world
 	setup_argument(w, 0);
 }
 
-/* More elements than fit into contiguous pages, and few enough to fail one after the other. */
+/* Make more elements than fit into contiguous pages, but few enough to fail each in turn. */
 static inline void prepare_setup_wide(struct __test_metadata *_metadata, struct world *w)
 {
 	world_open(_metadata, w);
 	setup_argument(w, 1 << 14);
 }
 
-/* Two batches, on a wheel that was not set up. */
+/* Arm two batches on a wheel that was not set up. */
 static inline void prepare_first_arm(struct __test_metadata *_metadata, struct world *w)
 {
 	int i;
 
 	world_open(_metadata, w);
 	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
-	/* Real time: deadlines far enough ahead to stay pending. */
+	/* On a real clock, deadlines far ahead keep timeouts pending. */
 	for (i = 0; i < w->nr; i++)
 		((struct twheel_arm *)world_entry(w, i))->flags = 0;
 }
@@ -297,14 +298,14 @@ static inline void prepare_arm(struct __test_metadata *_metadata, struct world *
 	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
 }
 
-/* The first ones in a keyed wheel. */
+/* These are the first timeouts of a keyed wheel. */
 static inline void prepare_arm_keyed(struct __test_metadata *_metadata, struct world *w)
 {
 	make_with(_metadata, w, TWHEEL_SETUP_KEYED, 0);
 	arm_entries(w, 40, sizeof(struct twheel_arm), 0);
 }
 
-/* Elements with a tail that this version does not know: in a keyed wheel each is copied alone. */
+/* Elements have a tail that this version does not know: a keyed wheel then copies each alone. */
 static inline void prepare_arm_wide(struct __test_metadata *_metadata, struct world *w)
 {
 	make_with(_metadata, w, TWHEEL_SETUP_KEYED, 0);
@@ -344,7 +345,7 @@ static inline void prepare_arm_periodic(struct __test_metadata *_metadata, struc
 	arm_entries(w, 4, sizeof(struct twheel_arm), 1);
 }
 
-/* Their pages of chunks have memory for some of the entries they need then, not for all. */
+/* The pages of chunks have memory for some of the entries that a re-arm needs, not for all. */
 static inline void prepare_rearm(struct __test_metadata *_metadata, struct world *w)
 {
 	make_usual(_metadata, w);
@@ -376,7 +377,7 @@ static inline void prepare_cancel(struct __test_metadata *_metadata, struct worl
 	vector_of(w, w->stride);
 }
 
-/* The same by write(), which needs no memory for the records. */
+/* Do the same by write(), which needs no memory for the records. */
 static inline void prepare_write(struct __test_metadata *_metadata, struct world *w)
 {
 	int i;
@@ -427,7 +428,7 @@ static inline void prepare_list(struct __test_metadata *_metadata, struct world 
 	prepare_rows(_metadata, w, sizeof(struct twheel_status));
 }
 
-/* Rows with a tail that this version does not know: each is copied alone. */
+/* Rows have a tail that this version does not know: each is copied alone. */
 static inline void prepare_list_wide(struct __test_metadata *_metadata, struct world *w)
 {
 	prepare_rows(_metadata, w, sizeof(struct twheel_status) + 8);
@@ -451,7 +452,7 @@ static inline void prepare_advance(struct __test_metadata *_metadata, struct wor
 	};
 }
 
-/* 40 events that can be read, two batches. */
+/* Make 40 events, which is two batches, ready to be read. */
 static inline void prepare_events(struct __test_metadata *_metadata, struct world *w,
 				  __u32 event_size)
 {
@@ -478,7 +479,7 @@ static inline void prepare_read(struct __test_metadata *_metadata, struct world 
 	prepare_events(_metadata, w, sizeof(struct twheel_event));
 }
 
-/* Events with a tail that this version does not know: each is copied alone. */
+/* Events have a tail that this version does not know: each is copied alone. */
 static inline void prepare_read_wide(struct __test_metadata *_metadata, struct world *w)
 {
 	prepare_events(_metadata, w, sizeof(struct twheel_event) + 8);
@@ -659,8 +660,8 @@ static const struct op case_close = {
 };
 
 /*
- * X() of each, with something between them; X takes the end of the name of a case, which is also
- * that of its variant in a test.
+ * Call X() for each case, with something between the calls. X gets the end of the name of a case,
+ * which is also that of its variant in a test.
  */
 #define FAULT_CASES(X, between)	\
 	X(open) between \
@@ -698,7 +699,7 @@ static const struct op case_close = {
 #define FAULT_CASE_IS_ONE(name)	(sizeof(case_##name) > 0)
 #define NR_CASES	(FAULT_CASES(FAULT_CASE_IS_ONE, +))
 
-/* After FIXTURE_VARIANT(call), which has a member op: a variant for each case. */
+/* Use this after FIXTURE_VARIANT(call), which has a member op: it makes a variant for a case. */
 #define FAULT_CASE_VARIANT(name)	\
 	FIXTURE_VARIANT_ADD(call, name) { .op = &case_##name }
 

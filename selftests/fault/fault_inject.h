@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Making the kernel fail at a place that a test chooses.
+ * Makes the kernel fail at a place that a test chooses.
  *
  * The kernel's fault injection has three sources of faults: failslab, fail_page_alloc and
  * fail_usercopy. Each has a filter of its own, a range of addresses of which one must be on
@@ -9,10 +9,9 @@
  * pass. So a whole system call can be made to fail at one place after the other, and a range
  * of a single byte, a return address, is one call in the code of the module.
  *
- * The relocations of the module's file list the calls that leave the module. So a test knows
- * which of them it has not made fail. If the module allocates by a function of its own, the
- * calls of that function count: one of them is one purpose, and all that the function tries in
- * turn can fail at once.
+ * The relocations of the module's file list the calls that leave the module. So a test knows which
+ * of them it has not made fail. If the module allocates by a function of its own, the calls of that
+ * function count: each has one purpose, and all attempts within the function can fail at once.
  */
 #ifndef TWHEEL_FAULT_INJECT_H
 #define TWHEEL_FAULT_INJECT_H
@@ -34,10 +33,10 @@ enum fi_kind {
 #define FI_COPIES	(1U << FI_COPY)
 #define FI_ALL		(FI_ALLOCATIONS | FI_COPIES)
 
-/* More than any call does. */
+/* More faults than any call has. */
 #define FI_NEVER	1000000000U
 
-/* Code, from its first byte to behind its last. */
+/* Code from the first byte up to the byte behind the last. */
 struct fi_range {
 	__u64 start;
 	__u64 end;
@@ -49,7 +48,7 @@ static const char * const fi_names[FI_KINDS] = {
 	[FI_COPY] = "fail_usercopy",
 };
 
-/* Kept open: they are written a hundred thousand times. */
+/* These files stay open: they are written a hundred thousand times. */
 static struct {
 	int start[FI_KINDS];
 	int end[FI_KINDS];
@@ -81,7 +80,7 @@ static inline int fi_open_attribute(enum fi_kind kind, const char *attribute)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The number in a file; 0 if it cannot be read. */
+/* Return the number in a file; 0 if it cannot be read. */
 static inline unsigned long long fi_number(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -112,7 +111,7 @@ static inline int fi_write_number(int fd, unsigned long long number)
 }
 
 /*
- * Faults of these kinds count if one of the return addresses on the stack is in the range. Those
+ * If one of the return addresses on the stack is in the range, faults of these kinds count. Faults
  * of other kinds do not count.
  */
 static inline int fi_filter(unsigned int kinds, struct fi_range range)
@@ -122,7 +121,7 @@ static inline int fi_filter(unsigned int kinds, struct fi_range range)
 	for (i = 0; i < FI_KINDS && !ret; i++) {
 		bool on = kinds & 1U << i;
 
-		/* Not 0: a range from 0 means that there is no filter. */
+		/* Do not write 0: a range from 0 means that there is no filter. */
 		ret = fi_write_number(fi.start[i], on ? range.start : 1);
 		if (!ret)
 			ret = fi_write_number(fi.end[i], on ? range.end : 1);
@@ -142,8 +141,8 @@ static struct {
 } fi_kernel;
 
 /*
- * Call this before the first test, each of which is a child of ours: reading tens of thousands of
- * symbols takes seconds in an emulated kernel.
+ * Call this before the first test, each of which is a child of ours: if the kernel is emulated,
+ * reading tens of thousands of symbols takes seconds.
  */
 static __attribute__((constructor)) void fi_read_kernel(void)
 {
@@ -169,8 +168,8 @@ static __attribute__((constructor)) void fi_read_kernel(void)
 }
 
 /*
- * Code of the kernel, from the first of these functions to behind the last; start is 0 if there
- * are none.
+ * Return the code from the first of these functions of the kernel to behind the last. If there are
+ * none, start is 0.
  */
 static inline struct fi_range fi_functions(const char * const *names, int nr)
 {
@@ -203,7 +202,7 @@ static inline struct fi_range fi_function(const char *name)
 	return fi_functions(&name, 1);
 }
 
-/* Faults with one of these on the stack do not count. */
+/* If one of these addresses is on the stack, a fault does not count. */
 static inline int fi_reject(struct fi_range range)
 {
 	char text[32];
@@ -220,8 +219,8 @@ static inline int fi_reject(struct fi_range range)
 }
 
 /*
- * Allocations of kmemleak for its own records do not count: they are not the module's, and
- * without one kmemleak is blind from then on.
+ * Allocations of kmemleak for its own records do not count: they are not the module's, and if one
+ * fails, kmemleak is blind from then on.
  */
 static inline int fi_spare_kmemleak(void)
 {
@@ -234,8 +233,8 @@ static inline int fi_spare_kmemleak(void)
 }
 
 /*
- * Set everything to the state that this header needs. Return 0, or -errno if the kernel lacks it
- * or the user is not root. Call this in the thread that is to fail.
+ * Set everything to the state that this header needs. If the kernel lacks it or the user is not
+ * root, return -errno, otherwise 0. Call this in the thread that is to fail.
  */
 static inline int fi_open(void)
 {
@@ -276,13 +275,13 @@ static inline int fi_open(void)
 
 /* ---- one fault ----------------------------------------------------------- */
 
-/* The n-th fault from now on happens, in this thread. */
+/* Let the n-th fault from now on happen, in this thread. */
 static inline int fi_arm(unsigned int n)
 {
 	return fi_write_number(fi.nth, n);
 }
 
-/* No fault happens any more. Return the rest of n: 0 if one has happened. */
+/* From now on no fault happens. Return the rest of n: 0 if one has happened. */
 static inline unsigned int fi_disarm(void)
 {
 	char text[32] = "";
@@ -296,7 +295,7 @@ static inline unsigned int fi_disarm(void)
 
 /* ---- all of them --------------------------------------------------------- */
 
-/* Whether a thread is one of those that fail again and again. */
+/* Mark a thread as one of those that fail again and again, or not. */
 static inline int fi_mark(const char *pid, bool on)
 {
 	char path[300];
@@ -306,8 +305,8 @@ static inline int fi_mark(const char *pid, bool on)
 }
 
 /*
- * From now on all faults that pass the filters happen, in marked threads. fi_fail_no_more() ends
- * this, and returns how many there were.
+ * From now on each fault that passes the filters happens, if the thread is marked.
+ * fi_fail_no_more() ends this, and returns how many faults there were.
  */
 static inline int fi_fail_always(void)
 {
@@ -339,8 +338,8 @@ static inline unsigned int fi_fail_no_more(void)
 /* ---- where code is ------------------------------------------------------- */
 
 /**
- * struct fi_site - a call out of the module, or of what it allocates by
- * @address: where it returns to
+ * struct fi_site - a call out of the module, or of a function by which it allocates
+ * @address: its return address
  * @callee: the function called
  * @function: the function of the source that it stands in, whatever was inlined where
  */
@@ -351,7 +350,7 @@ struct fi_site {
 };
 
 /**
- * struct fi_module - the code of the module, but for that of loading it
+ * struct fi_module - the code of the module, without that which loads it
  * @code: all of it
  * @nr: calls
  * @site: in the order of addresses
@@ -384,7 +383,7 @@ static inline const char *fi_map(const char *path)
 
 /*
  * Functions by which the module allocates: calls within these are no sites, calls of them are.
- * @function: of the module, or a part of it that the compiler has split off
+ * @function: a function of the module, or a part that the compiler has split off from it
  */
 static inline const char *fi_allocator(const char *function)
 {
@@ -505,8 +504,8 @@ static inline void fi_read_calls(struct fi_module *module, const struct fi_elf *
 }
 
 /*
- * Calls of one function of the same section, which begins at @to: the assembler has written the
- * distance into the code.
+ * Calls of one function of the same section, which begins at @to. They have no relocation: the
+ * assembler has written the distance into the code.
  */
 static inline void fi_read_calls_to(struct fi_module *module, const struct fi_elf *elf,
 				    const Elf64_Shdr *rela_section, __u64 base, __u64 to,
@@ -521,7 +520,7 @@ static inline void fi_read_calls_to(struct fi_module *module, const struct fi_el
 		__s32 distance;
 
 		memcpy(&distance, code + offset + 1, sizeof(distance));
-		/* A distance of 0 is for a relocation to fill in. */
+		/* If a distance is 0, a relocation fills it in. */
 		if ((__u8)code[offset] != 0xe8 || !distance || offset + 5 + distance != to)
 			continue;
 		fi_add_site(module, &(struct fi_site){
@@ -567,10 +566,10 @@ static inline __u64 fi_section_base(const char *section)
 
 /*
  * The symbols of the file show which functions the compiler has left. The debug information shows
- * in which function of the source a call is; tools/vm/lib/build.sh has made a file from it, with
- * lines of "SECTION OFFSET FUNCTION...": the offset that the call returns to, and the function
- * before those that it was inlined into. A function by which the module allocates may be one of
- * these. Return 0, or -errno.
+ * in which function of the source a call is; tools/vm/lib/build.sh makes a file of lines "SECTION
+ * OFFSET FUNCTION..." from it: the offset that the call returns to, and the function before those
+ * that it was inlined into. One of these may be a function by which the module allocates. Return 0,
+ * or -errno.
  */
 static inline int fi_name_functions(struct fi_module *module, const char *path)
 {
@@ -630,7 +629,7 @@ static inline int fi_read_module(struct fi_module *module, const char *path)
 		const char *name;
 		__u64 base;
 
-		/* The value is no section's number for other sections. */
+		/* In other sections, this value is not the number of a section. */
 		if (rela->sh_type != SHT_RELA)
 			continue;
 		name = elf.names + text->sh_name;

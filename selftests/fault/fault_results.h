@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Checks of the results of a call. Whatever the return value is, it agrees with the results in
- * the elements, and from then on the world has noted these.
+ * Checks of the results of a call. The return value must agree with the results in the elements;
+ * the world notes these.
  */
 #ifndef TWHEEL_FAULT_RESULTS_H
 #define TWHEEL_FAULT_RESULTS_H
@@ -9,8 +9,8 @@
 #include "fault_world.h"
 
 /*
- * The result of one element: that of an attempt or, from the fault on, none. Return true if the
- * element succeeded.
+ * Check the result of one element: that of an attempt or, from the fault on, none. Return whether
+ * the element succeeded.
  */
 static inline bool element_done(struct __test_metadata *_metadata, struct world *w, int ret, int i,
 				__s32 result, bool *faulted)
@@ -22,7 +22,7 @@ static inline bool element_done(struct __test_metadata *_metadata, struct world 
 			TH_LOG("%s: element %d is done, and one before it is not", w->where, i);
 	}
 	if (ret < 0) {
-		/* ARM tries before the first timeout whether it can copy results out. */
+		/* Before the first timeout, ARM checks whether it can copy results out. */
 		EXPECT_TRUE(*faulted || (!i && result == ret))
 			TH_LOG("%s: element %d of a call that failed says %d", w->where, i, result);
 		return false;
@@ -82,12 +82,12 @@ static inline void results_of_rearm(struct __test_metadata *_metadata, struct wo
 	}
 }
 
-/* Places of a page. */
+/* How many places a page has. */
 #define PAGE_PLACES	84
 
 /*
- * The table of pages begins with a page, which has memory for the numbers of 509. All their
- * places have to be in use, by timeouts that are cancelled before anything is compared.
+ * The table of pages begins with a page, which has memory for the numbers of 509. Use up all their
+ * places, by timeouts that are cancelled before anything is compared.
  */
 #define BALLAST		(509 * PAGE_PLACES - 3 - 2)
 
@@ -107,7 +107,7 @@ static inline void results_of_arm_table(struct __test_metadata *_metadata, struc
 	w->cancelled += BALLAST;
 }
 
-/* Here the last element is the one that is unread. */
+/* Here the event of the last element is unread. */
 static inline void results_of_cancel(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	bool faulted = false;
@@ -134,7 +134,7 @@ static inline void results_of_cancel(struct __test_metadata *_metadata, struct w
 	}
 }
 
-/* The same records; write() only reports how many were done. */
+/* The records are the same, but write() only reports how many were done. */
 static inline void results_of_write(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	int i;
@@ -171,7 +171,7 @@ static inline void results_of_query(struct __test_metadata *_metadata, struct wo
 	}
 }
 
-/* The walk goes on with the row that could not be written. */
+/* The walk goes on with the row that could not be copied out. */
 static inline void results_of_list(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	struct twheel_list *list = (void *)w->arena;
@@ -199,7 +199,7 @@ static inline void results_of_read(struct __test_metadata *_metadata, struct wor
 
 	for (i = 0; i < ret; i++)
 		event_is_due(_metadata, w, world_entry(w, i), START, false);
-	/* Events that were not delivered were not written either, or not as a whole. */
+	/* If events were not delivered, they were not written, or not as a whole. */
 	EXPECT_TRUE(ret < 0 ? ret == -EFAULT : ret > 0)
 		TH_LOG("%s: read says %d", w->where, ret);
 }
@@ -220,7 +220,7 @@ static inline void results_of_info(struct __test_metadata *_metadata, struct wor
 		TH_LOG("%s", w->where);
 }
 
-/* A wheel that could not be set up is like a new one; set it up now. */
+/* If a wheel could not be set up, it is like a new one; set it up now. */
 static inline void results_of_setup(struct __test_metadata *_metadata, struct world *w, int ret)
 {
 	const struct twheel_setup *setup = (void *)w->arena;
@@ -243,8 +243,8 @@ static inline void results_of_setup(struct __test_metadata *_metadata, struct wo
 }
 
 /*
- * If the first ARM failed as a whole, SETUP can still be called. The wheel has no virtual clock
- * that could be advanced to the end: cancel its timeouts.
+ * If the first ARM failed as a whole, SETUP can still be called. Its clock cannot be advanced to
+ * the end, so cancel its timeouts.
  */
 static inline void results_of_first_arm(struct __test_metadata *_metadata, struct world *w, int ret)
 {

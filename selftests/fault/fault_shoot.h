@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Making a case fail at one place after the other.
- */
+/* Makes a case fail at one place after the other. */
 #ifndef TWHEEL_FAULT_SHOOT_H
 #define TWHEEL_FAULT_SHOOT_H
 
@@ -10,10 +8,10 @@
 #include "twheel_module.h"
 
 /**
- * struct shot - where a run is made to fail
- * @kinds: of faults
- * @range: of code
- * @nth: which one; 0 for all of them
+ * struct shot - the place at which a run is made to fail
+ * @kinds: kinds of faults
+ * @range: the code that makes the calls
+ * @nth: the number of the fault; 0 for all of them
  */
 struct shot {
 	unsigned int kinds;
@@ -26,7 +24,7 @@ struct outcome {
 	int nr_enomem;
 };
 
-/* Call this before the others. Return 0, or -errno as of fi_open(). */
+/* Call this before the others. Return the result of fi_open(). */
 static inline int ready_to_shoot(struct __test_metadata *_metadata, struct world *w,
 				 struct fi_module *module)
 {
@@ -64,7 +62,7 @@ static inline void world_end(struct world *w)
 		close(w->other);
 }
 
-/* Make the call. Return how many faults there were. */
+/* Make the call, and return how many faults there were. */
 static inline unsigned int world_fire(struct __test_metadata *_metadata, struct world *w,
 				      const struct op *op, const struct shot *shot, int *ret)
 {
@@ -87,7 +85,7 @@ static inline unsigned int world_fire(struct __test_metadata *_metadata, struct 
 	return nr;
 }
 
-/* How many faults are possible in that range. */
+/* Return how many faults are possible in that range. */
 static inline unsigned int probe(struct __test_metadata *_metadata, struct world *w,
 				 const struct op *op, unsigned int kinds, struct fi_range range)
 {
@@ -101,7 +99,7 @@ static inline unsigned int probe(struct __test_metadata *_metadata, struct world
 	return nr;
 }
 
-/* One run and all checks after it. Return false if nothing has failed. */
+/* Do one run and all checks after it. Return whether anything has failed. */
 static inline bool shoot(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 			 const struct shot *shot, bool compat, struct outcome *outcome)
 {
@@ -134,7 +132,10 @@ static inline void find_sites(struct __test_metadata *_metadata, struct world *w
 	};
 	int middle = first + (last - first) / 2;
 
-	/* Between them are the module's calls to itself: the address may be none of ours. */
+	/*
+	 * The range also has the module's calls to itself, so the fault may be at none of the
+	 * sites.
+	 */
 	if (!probe(_metadata, w, op, FI_ALL, range))
 		return;
 	if (first == last) {

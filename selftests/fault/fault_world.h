@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A world: a wheel, the state that it must have, and whether the two agree.
- */
+/* A world: a wheel, the state that it must have, and the checks that the two agree. */
 #ifndef TWHEEL_FAULT_WORLD_H
 #define TWHEEL_FAULT_WORLD_H
 
 #include "twheel_outside.h"
 
 #define TICK		TW_MS
-/* When each case begins, and when all that it armed has expired. */
+/* Times at which each case begins, and at which all its timeouts have expired. */
 #define START		(20 * TW_MS)
 #define FAR		(2 * TW_HOUR)
 
-/* The baseline has timeouts that have expired by START, and some that go on expiring. */
+/* Each wheel has timeouts that have expired by START, and some that go on expiring. */
 #define EXPIRED_NS	(10 * TW_MS)
 #define PERIOD		(7 * TW_MS)
 
 #define KNOWN		1024
 
-/*
- * Memory for arguments that 32-bit calls can reach, and the offset in it at which elements begin.
- */
+/* Memory for arguments that 32-bit calls can reach, and the offset of the elements in it. */
 #define ARENA		(1 << 18)
 #define ENTRIES		4096
 
@@ -36,22 +32,22 @@ struct known {
 /**
  * struct world - the state of one run of a case
  * @fd: the wheel, or -errno of opening it
- * @other: epoll, or /proc/self/fdinfo
- * @compat: calls go the way of 32-bit programs
+ * @other: another descriptor: epoll, or /proc/self/fdinfo
+ * @compat: calls are made as 32-bit programs make them
  * @drained: DRAIN succeeded
  * @real: the wheel has a real clock, which cannot be led to the end
  * @arena: the arguments of the call; the vector or the structure at its
  *	beginning, the elements from ENTRIES on
- * @nr: entries
+ * @nr: elements
  * @stride: their size
- * @known: by user_data
- * @nr_known: those that are there
- * @armed: counters that INFO should show
+ * @known: the timeouts, by user_data
+ * @nr_known: how many of them are live
+ * @armed: a counter that INFO should show, like those below
  * @cancelled: "
  * @revoked: "
  * @completed: "
  * @rearmed: "
- * @nr_enomem: entries that said ENOMEM
+ * @nr_enomem: elements that said ENOMEM
  * @where: for messages
  */
 struct world {
@@ -80,7 +76,7 @@ static inline void *world_entry(struct world *w, int i)
 	return w->arena + ENTRIES + (size_t)i * w->stride;
 }
 
-/* tw_read() of a wheel whose events may be longer. */
+/* Read events of the size that this wheel has, as tw_read() does. */
 static inline int world_read(struct world *w, struct twheel_event *events, size_t nr)
 {
 	static char wide[KNOWN * 64];
@@ -97,7 +93,7 @@ static inline int world_read(struct world *w, struct twheel_event *events, size_
 	return bytes % w->event_size ? TW_BROKEN : i;
 }
 
-/* The same for tw_wait_event(). */
+/* Wait for an event of the size that this wheel has, as tw_wait_event() does. */
 static inline int world_wait(struct world *w, struct twheel_event *event, int timeout_ms)
 {
 	int revents = tw_poll(w->fd, POLLIN, timeout_ms);
@@ -105,7 +101,7 @@ static inline int world_wait(struct world *w, struct twheel_event *event, int ti
 	return revents <= 0 ? revents : world_read(w, event, 1);
 }
 
-/* A call by the entry point of 32-bit programs, whose pointers are below 4 GB. */
+/* Make a call by the entry point of 32-bit programs, whose pointers are below 4 GB. */
 static inline int compat_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	long ret;
@@ -161,7 +157,7 @@ static inline void world_fill(struct __test_metadata *_metadata, struct world *w
 		world_learn(w, arms[i].user_data, arms[i].id, arms[i].expires_ns, 0);
 }
 
-/* A virtual wheel on which nothing was armed. */
+/* Make a virtual wheel on which nothing was armed. */
 static inline void make_with(struct __test_metadata *_metadata, struct world *w,
 			     __u32 flags, __u32 event_size)
 {
@@ -182,7 +178,7 @@ static inline void make_empty(struct __test_metadata *_metadata, struct world *w
 	make_with(_metadata, w, 0, 0);
 }
 
-/* The same at START, with a timeout that pends and one that is unread. */
+/* Make a wheel at START, with a timeout that pends and one that is unread. */
 static inline void make_plain(struct __test_metadata *_metadata, struct world *w)
 {
 	__u64 id;
@@ -194,7 +190,7 @@ static inline void make_plain(struct __test_metadata *_metadata, struct world *w
 	ASSERT_EQ(0, tw_advance(w->fd, START));
 }
 
-/* The same on an empty wheel, with a periodic timeout, which is both. */
+/* Make an empty wheel at START, with a periodic timeout that pends and is unread. */
 static inline void make_lively(struct __test_metadata *_metadata, struct world *w)
 {
 	__u64 id;
@@ -202,7 +198,7 @@ static inline void make_lively(struct __test_metadata *_metadata, struct world *
 	world_fill(_metadata, w, 1);
 	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS, 0, w->armed, &id));
 	world_learn(w, w->armed, id, EXPIRED_NS, 0);
-	/* Its event is the first one, and makes a read go by steps. */
+	/* Its event is the first one, and makes a read take the slow path. */
 	ASSERT_EQ(0, tw_arm1(w->fd, TWHEEL_ARM_ABSOLUTE, EXPIRED_NS - TW_MS, PERIOD, w->armed,
 			     &id));
 	world_learn(w, w->armed, id, EXPIRED_NS - TW_MS, PERIOD);
@@ -217,7 +213,7 @@ static inline void make_usual(struct __test_metadata *_metadata, struct world *w
 
 /* ---- rows and events ----------------------------------------------------- */
 
-/* A row of QUERY or LIST agrees with the world; return its user_data. */
+/* Check a row of QUERY or LIST against the world; return its user_data. */
 static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world *w,
 				 const struct twheel_status *row)
 {
@@ -232,7 +228,7 @@ static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world
 		TH_LOG("%s", w->where);
 	EXPECT_EQ(known->interval_ns, row->interval_ns)
 		TH_LOG("%s", w->where);
-	/* A timeout that has expired shows its next deadline, or the last one if it has ended. */
+	/* If a timeout has expired, it shows its next deadline, or the last one if it has ended. */
 	if (known->interval_ns && deadline_ns < START) {
 		__u64 passed = (START - deadline_ns) / known->interval_ns;
 
@@ -243,7 +239,7 @@ static inline __u64 row_is_known(struct __test_metadata *_metadata, struct world
 	return row->user_data;
 }
 
-/* An event of a timeout that the world has, and all its fields. */
+/* Check all fields of an event of a timeout that the world knows. */
 static inline void event_is_due(struct __test_metadata *_metadata, struct world *w,
 				const struct twheel_event *event, __u64 now_ns, int drained)
 {
@@ -301,7 +297,7 @@ static inline void check_counters(struct __test_metadata *_metadata, struct worl
 	tw_expect_accounts(_metadata, w->fd, __LINE__);
 }
 
-/* LIST has exactly the timeouts that the world has as armed. */
+/* Check that LIST shows exactly the timeouts that are live in the world. */
 static inline void check_list(struct __test_metadata *_metadata, struct world *w)
 {
 	static struct twheel_status rows[KNOWN];
@@ -319,7 +315,7 @@ static inline void check_list(struct __test_metadata *_metadata, struct world *w
 	}
 }
 
-/* Each of these has its event, once. */
+/* Check that each of these has its event, once. */
 static inline void check_events(struct __test_metadata *_metadata, struct world *w)
 {
 	static struct twheel_event events[KNOWN];
@@ -344,7 +340,7 @@ static inline void check_events(struct __test_metadata *_metadata, struct world 
 		TH_LOG("%s: one more event", w->where);
 }
 
-/* The timeouts left are periodic ones; then a new one comes and goes. */
+/* Only periodic timeouts are left; then a new one comes and goes. */
 static inline void check_it_works(struct __test_metadata *_metadata, struct world *w)
 {
 	struct twheel_event event;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls that fail again and again on one wheel because memory is short: a promise that is not
- * given back would add up.
+ * Calls that fail again and again on one wheel because memory is short: if a call kept a part of
+ * its reservation each time, that would add up.
  */
 #include "fault_inject.h"
 #include "twheel_module.h"
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(again)
 	close(self->fd);
 }
 
-/* Arm a vector of 32 while that call gets no memory; return true if the call was made. */
+/* Arm a vector of 32 while that call gets no memory; return whether the call was made. */
 static bool fail_vector(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 			const struct fi_site *site, unsigned long cmd, struct twheel_arm *arms)
 {
@@ -75,7 +75,7 @@ static void expect_all_places(struct __test_metadata *_metadata, int fd)
 }
 
 /*
- * Kernel memory, if the cgroup shows it, must not grow by as much as FAILURES vectors of 32 would
+ * If the cgroup shows kernel memory, it must not grow by as much as FAILURES vectors of 32 would
  * take: at least 20 bytes an element.
  */
 static void expect_no_more_memory(struct __test_metadata *_metadata, long before,
@@ -90,8 +90,8 @@ static void expect_no_more_memory(struct __test_metadata *_metadata, long before
 /**
  * struct vain - a call that is tried again and again
  * @cmd: ARM, or REARM of 32 that are in the wheel already
- * @interval_ns: of each element
- * @afterwards: checks a wheel on which it has failed that often
+ * @interval_ns: the interval of each element
+ * @afterwards: checks a wheel on which the call has failed that often
  */
 struct vain {
 	unsigned long cmd;
@@ -99,7 +99,7 @@ struct vain {
 	void (*afterwards)(struct __test_metadata *_metadata, int fd, struct twheel_arm *arms);
 };
 
-/* Memory of the wheel can only be seen by its cost, later. */
+/* The wheel's memory shows only by its cost, later. */
 static void all_places_are_free(struct __test_metadata *_metadata, int fd, struct twheel_arm *arms)
 {
 	(void)arms;
@@ -111,7 +111,7 @@ static void all_can_be_rearmed(struct __test_metadata *_metadata, int fd, struct
 	ASSERT_EQ(32, tw_rearm_vec(fd, arms, 32));
 }
 
-/* A vector of 32; for REARM, of timeouts in the wheel. */
+/* Prepare a vector of 32; if the call is REARM, its timeouts are in the wheel. */
 static void prepare_vector(struct __test_metadata *_metadata, int fd, const struct vain *vain,
 			   struct twheel_arm *arms)
 {
@@ -128,7 +128,7 @@ static void prepare_vector(struct __test_metadata *_metadata, int fd, const stru
 		arms[i].interval_ns = vain->interval_ns;
 }
 
-/* Use a wheel of its own. Return false if the vector does not make this call. */
+/* Use a wheel of its own. If the vector does not make this call, return false. */
 static bool try_in_vain_at(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 			   const struct vain *vain, const struct fi_site *site)
 {
@@ -154,7 +154,7 @@ static bool try_in_vain_at(struct __test_metadata *_metadata, FIXTURE_DATA(again
 	return true;
 }
 
-/* At each call that the vector makes; return how many these are. */
+/* Try each call that the vector makes; return how many these are. */
 static int try_in_vain(struct __test_metadata *_metadata, FIXTURE_DATA(again) *self,
 		       const struct vain *vain)
 {
@@ -170,7 +170,7 @@ TEST_F_TIMEOUT(again, arms_that_fail_keep_no_place, 120)
 {
 	const struct vain arm = { TWHEEL_IOC_ARM, 0, all_places_are_free };
 
-	/* A page of places, the table. */
+	/* The vector needs a page of places and the table. */
 	EXPECT_LE(2, try_in_vain(_metadata, self, &arm));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A call that fails gives all its pages back, wherever it fails: each case fails at each of its
- * allocations, often enough that one page each time would show.
+ * If a call fails, it gives all its pages back, wherever it fails. Each case fails at each of its
+ * allocations, so often that the loss of one page each time would show.
  */
 #include "fault_shoot.h"
 
@@ -31,7 +31,7 @@ FIXTURE_TEARDOWN(call)
 
 #define ROUNDS		16
 
-/* How many bytes more the kernel has allocated after a number of failures. */
+/* Return how many bytes more the kernel has allocated after a number of failures. */
 static long bytes_kept(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 		       const struct shot *shot)
 {
@@ -47,8 +47,8 @@ static long bytes_kept(struct __test_metadata *_metadata, struct world *w, const
 }
 
 /*
- * kmemleak does not see pages. A page that is lost in each round shows twice, each time; pages
- * that allocators keep for later do not.
+ * kmemleak does not see pages. If a page is lost in each round, every try shows that; if
+ * allocators keep pages for later, some try does not.
  */
 TEST_F_TIMEOUT(call, a_call_that_fails_gives_all_its_pages_back, 100)
 {

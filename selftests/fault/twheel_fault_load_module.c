@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Every allocation while the module is loaded fails in turn: the workqueue, the threads, the
- * device. The load says why, and leaves nothing behind. With limits as small as only a parameter
- * makes them, allocations that failed count against no limit.
+ * device. The load returns an errno, and leaves nothing behind. If an allocation fails, it counts
+ * against no limit of memory, which is tested with the smallest limits.
  *
  * The program loads and unloads the module itself. TWHEEL_KO names the file.
  */
@@ -39,7 +39,7 @@ static const char *left_behind(void)
 	return NULL;
 }
 
-/* Device nodes are removed by a thread of the kernel. */
+/* Device nodes are removed by a thread of the kernel, so wait for it. */
 static const char *left_behind_soon(void)
 {
 	const char *left;
@@ -78,12 +78,12 @@ FIXTURE_TEARDOWN(load)
 }
 
 /**
- * struct row - the errors of insmod for faults beneath a function of the kernel
- * @what: fails
+ * struct row - the errors of insmod for faults within a function of the kernel
+ * @what: the thing that fails
  * @where: the function
- * @once: its errors when the first fault happens there, the second and so on, each
- *	once; loads that succeed are left out, unless all do
- * @always: when all of them happen
+ * @once: its errors if the first fault happens there, the second and so on, each once; loads
+ *	that succeed are left out, unless all do
+ * @always: its errors if all of them happen
  *
  * Documentation/fault-sites.rst shows this table.
  */
@@ -100,7 +100,7 @@ static const struct row {
 	{ "anything of these", "do_one_initcall()", "ENOMEM", "ENOMEM" },
 };
 
-/* How often a load returned which error, while a function of the kernel was made to fail. */
+/* How many loads returned each error, while a function of the kernel was made to fail. */
 struct said {
 	unsigned int nr;	/* faults */
 	unsigned int enomem;
@@ -117,7 +117,7 @@ static void check_load(struct __test_metadata *_metadata, int ret, const char *f
 
 	said->nr++;
 	if (!ret) {
-		/* The load can do without it: then the module is complete. */
+		/* If the load does not need it, the module must be complete. */
 		said->loaded++;
 		fd = tw_open(O_CLOEXEC);
 		EXPECT_TRUE(fd >= 0 || access(TW_DEVICE, F_OK))
@@ -167,7 +167,7 @@ static void expect_row(struct __test_metadata *_metadata, const char *function,
 		TH_LOG("rows of the table: %s | %s | %s", where, once_text, always_text);
 }
 
-/* All faults that these threads could have there. */
+/* Let all faults happen that these threads could have there. */
 static struct said load_with_all_faults(struct __test_metadata *_metadata, const char *function,
 					const char *thread)
 {
@@ -192,7 +192,7 @@ static void note_said(const char *function, const struct said *said)
 	fflush(stdout);
 }
 
-/* Make one of these faults beneath a function happen after the other, until a load has none. */
+/* Make one of these faults after the other happen within a function, until a load has none. */
 static void load_with_each_fault(struct __test_metadata *_metadata, const char *function,
 				 unsigned int kinds, struct said *said)
 {
@@ -217,8 +217,8 @@ static void load_with_each_fault(struct __test_metadata *_metadata, const char *
 }
 
 /*
- * Faults of kmalloc() have a row of their own: how many pages its slabs take meanwhile differs
- * from load to load, and with these among the faults, so would the number of each.
+ * Faults of kmalloc() have a row of their own: its slabs take a different number of pages in each
+ * load, so the numbers of the other faults would differ, too.
  */
 static struct said load_with_faults_in(struct __test_metadata *_metadata, const char *function)
 {
@@ -244,7 +244,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_asked_for_says_enomem, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "kthread_create_worker");
 
-	/* The worker itself, and the request to make its thread, of each of the three. */
+	/* Each of the three threads needs the worker itself, and the request to make its thread. */
 	EXPECT_LE(3 * 2, said.enomem);
 	EXPECT_EQ(0, said.ebusy + said.eagain);
 }
@@ -258,7 +258,7 @@ TEST_F_TIMEOUT(load, a_device_that_cannot_be_registered_says_enomem, 100)
 	EXPECT_EQ(0, said.ebusy + said.eagain);
 }
 
-/* All faults of the load, beneath any function. */
+/* All faults of the load, within any function. */
 TEST_F_TIMEOUT(load, every_fault_of_loading_leaves_nothing, 100)
 {
 	struct said said = load_with_faults_in(_metadata, "do_one_initcall");
@@ -297,7 +297,7 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 
 	always = load_with_all_faults(_metadata, "kernel_clone", "2");
 	expect_row(_metadata, "kernel_clone", &said, &always);
 	/*
-	 * The thread and its stack, of each of the three. If its credentials fail, that is
+	 * Each of the three needs its thread and its stack. If its credentials fail, that is
 	 * EAGAIN.
 	 */
 	EXPECT_LE(3 * 2, said.enomem);
@@ -307,10 +307,10 @@ TEST_F_TIMEOUT(load, a_thread_that_cannot_be_made_says_the_errno_of_the_kernel, 
 /* ---- limits of the module ------------------------------------------------ */
 
 #define PLACES_PER_PAGE	102
-/* Each takes a page: more than the smallest limit. */
+/* Each round takes a page, so these take more than the smallest limit. */
 #define ROUNDS		72
 
-/* Make all faults at the calls of this name happen during an ARM. */
+/* Let all faults at the calls of this name happen during an ARM. */
 static int arm_with_faults_in(struct __test_metadata *_metadata, int fd,
 			      const struct fi_site *site, unsigned int *nr)
 {
@@ -326,7 +326,7 @@ static int arm_with_faults_in(struct __test_metadata *_metadata, int fd,
 	return ret;
 }
 
-/* Load with the smallest limit there is, and have more pages and tables fail than it allows. */
+/* Load with the smallest limit, and let more pages and tables fail than it allows. */
 TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 {
 	static struct twheel_arm arms[10 * PLACES_PER_PAGE];
@@ -345,14 +345,14 @@ TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 		for (round = 0, nr = 1; round < ROUNDS && nr; round++) {
 			int ret = arm_with_faults_in(_metadata, fd, site, &nr);
 
-			/* No fault: the ARM does not make this call. */
+			/* If there was no fault, the ARM does not make this call. */
 			EXPECT_EQ(nr ? -ENOMEM : 0, ret)
 				TH_LOG("%s in %s()", site->callee, site->function);
 			nr_failed += !!nr;
 		}
 		close(fd);
 	}
-	/* The places', the table's and the chunks'. */
+	/* Pages of places, of the table and of chunks have failed. */
 	EXPECT_LE(3 * ROUNDS, nr_failed);
 
 	fd = tw_virtual(O_NONBLOCK | O_CLOEXEC, TW_MS);
@@ -364,7 +364,7 @@ TEST_F_TIMEOUT(load, pages_that_could_not_be_had_count_against_no_limit, 120)
 	close(fd);
 }
 
-/* The slots of a wide wheel count, too: 8 MB. */
+/* The slots of a wide wheel count, too: they take 8 MB. */
 TEST_F_TIMEOUT(load, slots_that_could_not_be_had_count_against_no_limit, 120)
 {
 	const struct twheel_setup setup = {

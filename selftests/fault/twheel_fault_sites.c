@@ -4,12 +4,11 @@
  * fails in turn.
  *
  * Each case is one system call on a wheel that is made for it. The call is made to fail at its
- * first chance, at its second, and so on until it comes through untouched; after each of them
- * the wheel is compared with the state that it must have by the errno and the results: the
- * counters, the rows of LIST, the events of all that was armed, and whether it still works.
- * Then the same is done for one call in the module's code after the other, also with a fault
- * that does not go away, and the results are compared with the table below, which
- * Documentation/fault-sites.rst shows.
+ * first chance, at its second, and so on until it comes through untouched; after each fault the
+ * wheel is compared with the state that follows from the errno and the results: the counters, the
+ * rows of LIST, the events of all timeouts, and whether it still works. Then the same is done for
+ * one call in the module's code after the other, also with a fault that does not go away, and the
+ * results are compared with the table below, which Documentation/fault-sites.rst shows.
  *
  * At the end each call of the module that can fail has been made to fail by some case.
  *
@@ -25,9 +24,9 @@
  * @op: the case
  * @where: the function of the module, in its source
  * @callee: the function that it calls
- * @once: when the first fault happens there, the second and so on; elements that
+ * @once: its results if the first fault happens there, the second and so on; elements that
  *	succeed in spite of a failed allocation are left out, unless all do
- * @always: when all of them happen
+ * @always: its results if all of them happen
  *
  * "done" is a success as if nothing had been.
  */
@@ -118,13 +117,13 @@ static const struct row {
 	{ "REOPEN", "twheel_create()", "pages", "ENOMEM", "ENOMEM" },
 };
 
-/* Outcomes of one case. */
+/* The outcomes of one case. */
 struct outcomes {
 	int nr;
 	struct outcome outcome[512];
 };
 
-/* One test fills these in, another one needs them. */
+/* One test fills these in, and another one needs them. */
 static struct shared {
 	bool hit[ARRAY_SIZE(((struct fi_module *)NULL)->site)];
 	bool row_seen[ARRAY_SIZE(rows)];
@@ -149,7 +148,7 @@ static bool is_same(const struct outcome *a, const struct outcome *b)
 	return a->ret == b->ret && a->nr_enomem == b->nr_enomem;
 }
 
-/* A result like the last one is not noted again. */
+/* Note a result, unless it is like the last one. */
 static void outcomes_add(struct outcomes *outcomes, const struct outcome *outcome)
 {
 	if (outcomes->nr && is_same(&outcomes->outcome[outcomes->nr - 1], outcome))
@@ -178,7 +177,10 @@ static void text_add(char *text, size_t size, const char *format, ...)
 	va_end(args);
 }
 
-/* Format the results as in the table; @last: of results in a row that differ by one. */
+/*
+ * Format the results as in the table. If results in a row differ by one each, @last is the last
+ * one of them.
+ */
 static void outcome_text(char *text, size_t size, const struct op *op,
 			 const struct outcome *outcome, const struct outcome *last)
 {
@@ -213,7 +215,7 @@ static void outcomes_text(char *text, size_t size, const struct op *op,
 
 /* ---- sites --------------------------------------------------------------- */
 
-/* The results are a row of the table. */
+/* Check that the results are a row of the table. */
 static void expect_row(struct __test_metadata *_metadata, const struct row *seen)
 {
 	int i, nr = 0;
@@ -231,7 +233,9 @@ static void expect_row(struct __test_metadata *_metadata, const struct row *seen
 		       seen->where, seen->once, seen->always);
 }
 
-/* Make one fault there after the other until the call succeeds without one; note the results. */
+/*
+ * Let one fault after the other happen there until the call succeeds without one; note the results.
+ */
 static void shoot_once_each(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 			    struct shot shot, struct outcomes *once, struct outcomes *all)
 {
@@ -240,7 +244,7 @@ static void shoot_once_each(struct __test_metadata *_metadata, struct world *w, 
 
 	for (shot.nth = 1; shoot(_metadata, w, op, &shot, false, &outcome); shot.nth++) {
 		outcomes_add(all, &outcome);
-		/* Beneath one allocation there may be others that it can do without. */
+		/* Within one allocation there may be others that it does not need. */
 		if (shot.kinds == FI_COPIES || !is_done(op, &outcome))
 			outcomes_add(once, &outcome);
 	}
@@ -251,8 +255,8 @@ static void shoot_once_each(struct __test_metadata *_metadata, struct world *w, 
 }
 
 /*
- * One fault after the other, then all at once. @callee: as in the table, or NULL for a call that
- * must succeed whatever fails beneath it.
+ * Let one fault after the other happen, then all at once. @callee: as in the table, or NULL if the
+ * call must succeed whatever fails within it.
  */
 static void shoot_site(struct __test_metadata *_metadata, struct world *w, const struct op *op,
 		       const char *callee, const char *function, struct shot shot,
@@ -343,7 +347,7 @@ static void each_site(struct __test_metadata *_metadata, FIXTURE_DATA(call) *sel
 	}
 }
 
-/* All faults of the case within the module, beneath any call. */
+/* Let all faults of the case within the module happen, in any call. */
 static void each_fault(struct __test_metadata *_metadata, FIXTURE_DATA(call) *self,
 		       const struct op *op, bool compat)
 {
@@ -399,7 +403,7 @@ TEST_F(all, all_calls_that_can_fail_have_failed)
 	for (i = 0; i < self->module.nr; i++) {
 		const struct fi_site *site = &self->module.site[i];
 
-		/* The code that controls sync points is for tests alone. */
+		/* The code that controls sync points is used by tests only. */
 		if (!fi_callee_name(site->callee) ||
 		    !strncmp(site->function, "syncpoints_", strlen("syncpoints_")))
 			continue;

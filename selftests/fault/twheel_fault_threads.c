@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's threads allocate nothing: while each of their allocations and copies fails, they
- * do all their work.
+ * The module's threads allocate nothing: they do all their work although each of their allocations
+ * and copies would fail.
  */
 #include "fault_inject.h"
 #include "twheel_module.h"
@@ -33,7 +33,7 @@ FIXTURE_TEARDOWN(thread)
 	fi_fail_no_more();
 }
 
-/* The kernel's threads that may run the module's work items. */
+/* Whether this is a thread of the kernel that may run the module's work items. */
 static bool is_kworker(const char *pid)
 {
 	char path[300], line[64];
@@ -50,8 +50,8 @@ static bool is_kworker(const char *pid)
 }
 
 /*
- * Mark the threads of the module to fail whenever they can; return how many there are. Mark
- * kworkers, too: their work for others is not in the filter.
+ * Let the threads of the module fail whenever they can; return how many there are. Mark kworkers,
+ * too: their work for others is not in the filter.
  */
 static int mark_threads(bool on)
 {
@@ -75,7 +75,7 @@ static int mark_threads(bool on)
 	return nr;
 }
 
-/* How many pages of a mapping are there. */
+/* Return how many pages of a mapping are there. */
 static int pages_there(void *table, size_t size)
 {
 	unsigned char there[64];
@@ -90,8 +90,8 @@ static int pages_there(void *table, size_t size)
 }
 
 /*
- * Each task of a thread: expire more than the softirq may, empty coarse slots, give pages of
- * places back, take pages of the refresh table away.
+ * Give a thread each of its tasks: expire more than the softirq may, empty coarse slots, give pages
+ * of places back, take pages of the refresh table away.
  */
 static void let_them_work(struct __test_metadata *_metadata, const struct twheel_setup *setup)
 {
@@ -122,7 +122,7 @@ static void let_them_work(struct __test_metadata *_metadata, const struct twheel
 		ASSERT_EQ(0, tw_advance(fd, (i + 1) * TW_SEC));
 		ASSERT_LT(0, tw_read(fd, events, ARRAY_SIZE(events) / 2));
 	}
-	/* More than half of the pages of places. */
+	/* Cancel most timeouts, so that more than half of the pages of places become unused. */
 	for (i = 0; i < (int)ARRAY_SIZE(arms); i++)
 		if (i % 8)
 			tw_cancel1(fd, arms[i].id);
@@ -165,7 +165,7 @@ TEST_F_TIMEOUT(thread, a_thread_of_the_module_allocates_nothing, 100)
 	EXPECT_EQ(0, fi_fail_no_more())
 		TH_LOG("faults in the threads");
 
-	/* A fault would have shown. */
+	/* If there were a fault, it would show. */
 	ASSERT_EQ(0, fi_mark("thread-self", true));
 	ASSERT_EQ(0, fi_fail_always());
 	EXPECT_EQ(-ENOMEM, tw_open(O_CLOEXEC));
