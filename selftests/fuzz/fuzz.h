@@ -2,14 +2,11 @@
 /*
  * fuzz.h - what the parts of twheel_fuzz share
  *
- *	fuzz_program.c	what is to be called: programs, mutation, the corpus
- *	fuzz_memory.c	pointers to give, good and hostile
- *	fuzz_vectors.c	the commands with a vector, and LIST
- *	fuzz_calls.c	all other calls, and the table of them all
- *	fuzz_cover.c	KCOV
- *	fuzz_ledger.c	what became of each timeout, reconciled after a round
- *	fuzz_round.c	a round: wheels, threads, watchdog, accounts
- *	twheel_fuzz.c	options, rounds, results
+ *	fuzz_program.c the calls to make: programs, mutation, the corpus fuzz_memory.c  pointers
+ *	to give, good and hostile fuzz_vectors.c       the commands with a vector, and LIST
+ *	fuzz_calls.c       all other calls, and the table of them all fuzz_cover.c KCOV
+ *	fuzz_ledger.c      what became of each timeout, reconciled after a round fuzz_round.c
+ *	a round: wheels, threads, watchdog, accounts twheel_fuzz.c      options, rounds, results
  */
 #ifndef TWHEEL_FUZZ_H
 #define TWHEEL_FUZZ_H
@@ -78,12 +75,12 @@ struct step {
 	__u8 op;
 	__u8 wheel;
 	__u8 alias;
-	__u8 spoil;		/* what is wrong with the argument; 0: nothing */
-	__u8 place;		/* which kind of memory it is in; 0: the right one */
+	__u8 spoil;		/* the mistake in the argument; 0: none */
+	__u8 place;		/* the kind of memory it is in; 0: the right one */
 	__u8 nr;		/* how many elements or bytes */
 	__u8 kind;
 	__u8 spare;
-	__u64 seed;		/* the rest */
+	__u64 seed;		/* determines the rest */
 };
 
 struct sequence {
@@ -99,15 +96,15 @@ struct plan {
 };
 
 void plan_make(struct plan *plan, __u64 seed, __u64 round, int threads);
-/* A sequence of the plan has reached code that none had reached before. */
+/* Keep a sequence of the plan: it has reached code that none had reached before. */
 void corpus_keep(const struct plan *plan, int thread, int sequence);
 size_t corpus_size(void);
-/* The same, and note its name. */
+/* Keep a sequence, and note its name. */
 void kept_add(const struct plan *plan, int thread, int sequence);
-/* One random step of an op; for children, who have no plan. */
+/* Make one random step of an op; for children, who have no plan. */
 struct step step_make(__u64 *seed, enum op op, int wheel);
 
-/* A number that does not depend on those beside it. */
+/* Mix two numbers into one that depends on both. */
 static inline __u64 mix(__u64 a, __u64 b)
 {
 	__u64 z = a * 0x9e3779b97f4a7c15ULL + b + 0x632be59bd9b4e019ULL;
@@ -158,7 +155,7 @@ static inline void sleep_ns(__u64 ns)
 
 /* ---- what is found wrong -------------------------------------------------- */
 
-/* One test each. */
+/* The checks; each is one test. */
 enum check {
 	CHECK_ACCOUNTS, CHECK_OUTCOMES, CHECK_ANSWERS, CHECK_HANGS, CHECK_CLOSE, CHECK_LOG,
 	NR_CHECKS
@@ -171,7 +168,7 @@ bool anything_wrong(void);
 
 /**
  * struct place - memory for an argument
- * @user: the pointer that the kernel is given
+ * @user: the pointer that the kernel gets
  * @mine: the same memory, always writable; scratch when @user is no memory
  * @writable: bytes from @user on that the kernel can write
  * @lossy: other threads write there: its contents mean nothing
@@ -183,8 +180,8 @@ struct place {
 	bool lossy;
 };
 
-#define VIEW_PAGES	800	/* for the longest vector of the largest elements */
-#define HOSTILE_MAX	16384	/* longer arguments are put into the right kind */
+#define VIEW_PAGES	800	/* room for the longest vector of the largest elements */
+#define HOSTILE_MAX	16384	/* longer arguments get memory of the right kind */
 
 struct views {
 	unsigned char *mine;	/* all of it, writable */
@@ -202,7 +199,7 @@ void arena_scribble(__u64 seed);
 struct cover {
 	int fd;
 	unsigned long *area;	/* NULL: no KCOV */
-	bool fresh;		/* a new edge since this was last cleared */
+	bool fresh;		/* a new edge was reached since this was last cleared */
 };
 
 void cover_open(struct cover *cover);
@@ -216,18 +213,18 @@ unsigned int cover_places(void);
 /* ---- wheels and threads --------------------------------------------------- */
 
 /*
- * A strict wheel is used in such a way that every outcome is known: the outcomes of each id are
- * reconciled. So no thread re-arms or cancels there by key, which does not report the id. The
- * others are closed, written to at random, and used by children that are killed: only the
- * kernel's own counters are checked there.
+ * If a wheel is strict, every outcome is known, and those of each id are reconciled. So no thread
+ * re-arms or cancels there by key, which does not report the id. If it is not strict, it is closed,
+ * written to at random, and used by children that are killed: only the kernel's own counters are
+ * checked.
  */
 struct wheel {
 	bool strict;
 	_Atomic bool may_be_keyed;	/* a thread has tried, or will in a moment */
 	_Atomic __u32 clock;
 	_Atomic __u64 tick_ns;
-	__u32 event_size;		/* only a round's beginning sets another one */
-	_Atomic __u64 now_ns;		/* of the virtual clock, as far as known */
+	__u32 event_size;		/* only the beginning of a round sets another one */
+	_Atomic __u64 now_ns;		/* the virtual clock, as far as known */
 	_Atomic __u32 nr_recent;
 	_Atomic __u64 recent[RECENT];
 };
@@ -261,7 +258,7 @@ struct thread {
 	int nr;
 	pthread_t pthread;
 	pid_t tid;
-	bool child;		/* a forked one: it is nobody's thread */
+	bool child;		/* a forked one, which is no thread of the round */
 	const struct sequence *sequence;
 	bool kept[SEQUENCES];
 	struct views views;
@@ -269,8 +266,8 @@ struct thread {
 	struct ledger ledger;
 	int epoll;
 	__u64 serial;		/* user_data of the next timeout */
-	const struct step *step;	/* what it is doing */
-	_Atomic __u64 done;	/* steps */
+	const struct step *step;	/* the step that it makes */
+	_Atomic __u64 done;	/* how many steps it has made */
 	_Atomic bool patient;	/* in a call that may last until a signal comes */
 	_Atomic bool finished;
 };
@@ -286,16 +283,16 @@ struct place place_head(struct thread *t, __u8 kind, __u64 seed);
 
 /* The wheel's present time, as far as it is known. */
 __u64 wheel_now(struct wheel *w);
-/* A key: one of a few hundred, or any. */
+/* Return a key: one of a few hundred, or any. */
 __u64 wheel_some_key(__u64 *seed);
-/* An id of the wheel, or none of it. */
+/* Return an id of the wheel, or one that is not the wheel's. */
 __u64 wheel_some_id(struct wheel *w, __u64 *seed);
 void wheel_remember(struct wheel *w, __u64 id);
 
 void call_begin(struct thread *t);
 void call_end(struct thread *t);
 int call_ioctl(struct thread *t, int fd, unsigned long cmd, __u64 arg);
-/* The call may have failed so; 0 ends the list. */
+/* Check that the call has failed with one of these; 0 ends the list. */
 bool answer_is_one_of(int ret, const int *allowed);
 void answered(struct thread *t, int ret, const int *allowed, bool refused);
 
@@ -307,7 +304,7 @@ const char *op_name(enum op op);
 void events_seen(struct thread *t, int wheel, const struct twheel_event *event, size_t nr,
 		 bool final);
 
-/* Made ready once; a round of it. */
+/* round_init() prepares all rounds; round_run() does one. */
 void round_init(void);
 void round_run(struct plan *plan);
 

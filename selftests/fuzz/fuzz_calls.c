@@ -99,7 +99,7 @@ __u64 wheel_some_key(__u64 *seed)
 	case 2: case 3:
 		return (__u64)random_below(seed, 16) << 32;
 	case 4: case 5:
-		/* As an id is. */
+		/* Ids have this form. */
 		return (__u64)(1 + random_below(seed, 4)) << 32 | random_below(seed, 64);
 	default:
 		return random_below(seed, one_in(seed, 2) ? 8 : 200);
@@ -217,7 +217,7 @@ static void run_setup(struct thread *t, const struct step *step)
 			setup.event_size = (40U << random_below(&seed, 16)) + 1 +
 					   random_below(&seed, 7);
 		else if (one_in(&seed, 4))
-			/* Within the name, or behind it. */
+			/* Change a byte of the name, or one behind it. */
 			setup.name[random_below(&seed, TWHEEL_NAME_SIZE)] =
 				one_in(&seed, 2) ? 1 + random_below(&seed, ' ') : 127;
 		else
@@ -362,7 +362,7 @@ static void read_done(struct thread *t, const struct step *step, int ret,
 	size_t each = wheels[step->wheel].event_size, i;
 	const unsigned char *mine = (const void *)place->mine;
 
-	/* A vector of no elements does not reach the device. */
+	/* If a vector has no elements, the read does not reach the device. */
 	answered(t, ret, read_fails, size && size < each);
 	if (ret <= 0 || place->lossy)
 		return;
@@ -395,7 +395,7 @@ static void run_read(struct thread *t, const struct step *step)
 	read_done(t, step, ret < 0 ? -errno : ret, &place, size);
 }
 
-/* The pieces follow each other in memory, so that it reads like one. */
+/* The pieces follow each other in memory, so the result is like that of one read. */
 static void run_readv(struct thread *t, const struct step *step)
 {
 	size_t size = some_size(step), left = size;
@@ -501,7 +501,7 @@ static void run_flags(struct thread *t, const struct step *step)
 	int fd = fd_of(step->wheel, 0);
 
 	call_begin(t);
-	/* Mostly back to the value that the others expect. */
+	/* Mostly set it back to the value that the others expect. */
 	fcntl(fd, F_SETFL, O_RDWR | (step->kind % 8 ? O_NONBLOCK : 0));
 	call_end(t);
 }
@@ -509,7 +509,7 @@ static void run_flags(struct thread *t, const struct step *step)
 /* Some of the flags that say EINVAL. */
 #define REOPEN_REFUSES	(O_CREAT | O_EXCL | O_DIRECT | O_DIRECTORY | O_PATH | 1U << 31)
 
-/* Or one with another mode, and flags that may be anything. */
+/* Sometimes reopen with another mode, and any flags. */
 static void run_dup(struct thread *t, const struct step *step)
 {
 	static const int allowed[] = { EBADF, EINVAL, EMFILE, ENFILE, ENOMEM, ENOSPC, 0 };
@@ -534,7 +534,7 @@ static void run_dup(struct thread *t, const struct step *step)
 	close(fd);
 }
 
-/* Others are probably using it. */
+/* Close a descriptor that others are probably using. */
 static void run_close(struct thread *t, const struct step *step)
 {
 	call_begin(t);
@@ -542,7 +542,7 @@ static void run_close(struct thread *t, const struct step *step)
 	call_end(t);
 }
 
-/* Over a socket, and out of it again or not. */
+/* Pass a descriptor over a socket, and take it out of it again or not. */
 static void run_pass(struct thread *t, const struct step *step)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
@@ -564,7 +564,7 @@ static void run_pass(struct thread *t, const struct step *step)
 	if (sendmsg(pair[0], &message, 0) == 1 && step->kind % 2 &&
 	    recvmsg(pair[1], &message, 0) == 1 && CMSG_FIRSTHDR(&message)) {
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-		/* A new number; still the same wheel. */
+		/* The descriptor is new, but the wheel is the same. */
 		dup3(fd, fd_of(step->wheel, 1 + step->kind % (ALIASES - 1)), O_CLOEXEC);
 		close(fd);
 	}
@@ -573,7 +573,7 @@ static void run_pass(struct thread *t, const struct step *step)
 	close(pair[1]);
 }
 
-/* The last close during other calls, and a new wheel in its place. */
+/* Close the last descriptor during other calls, and make a new wheel in its place. */
 static void run_reopen(struct thread *t, const struct step *step)
 {
 	struct wheel *w = &wheels[step->wheel];
@@ -611,7 +611,6 @@ static void run_fdinfo(struct thread *t, const struct step *step)
 	call_end(t);
 }
 
-/* Nothing can be mapped, and only ioctl writes. */
 /* How long a grain is: as INFO says, or any length. */
 static __u32 some_shift(struct wheel *w, __u64 *seed)
 {
@@ -697,7 +696,7 @@ static void run_no_call(struct thread *t, const struct step *step)
 
 /* ---- what happens beside -------------------------------------------------- */
 
-/* Years ahead and back, always within this century. */
+/* Set the clock years ahead and back, always within this century. */
 static void run_clock(struct thread *t, const struct step *step)
 {
 	static const __s64 steps_ns[] = {
@@ -722,7 +721,7 @@ static void run_signal(struct thread *t, const struct step *step)
 {
 	struct thread *other = &threads[step->kind % nr_threads];
 
-	/* One restarts the call, the other ends it. */
+	/* One signal restarts the call, the other ends it. */
 	if (other != t && !t->child && !other->finished)
 		syscall(SYS_tgkill, getpid(), other->tid, step->nr % 2 ? SIGUSR1 : SIGUSR2);
 }
@@ -756,7 +755,7 @@ static void child_run(struct thread *t, const struct step *step)
 
 	t->child = true;
 	t->cover.area = NULL;
-	/* Nothing else ends its wait. */
+	/* Nothing else ends the child's wait. */
 	setitimer(ITIMER_REAL, &often, NULL);
 	for (i = 0; i < nr; i++) {
 		bool strict = wheels[step->wheel].strict;
@@ -765,7 +764,7 @@ static void child_run(struct thread *t, const struct step *step)
 		t->step = &its;
 		step_run(t, &its);
 	}
-	/* It stays, with its descriptors, until it is killed. */
+	/* The child stays, with its descriptors, until it is killed. */
 	if (step->kind % 2)
 		pause();
 	_exit(anything_wrong());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_cover.c - which of the module's code has been reached
+ * fuzz_cover.c - the code of the module that has been reached
  *
  * KCOV records for each thread the places that its own system calls pass; only the module is
  * compiled for that. An edge is one place after another. Without KCOV nothing is ever new, and
@@ -36,7 +36,7 @@ void cover_open(struct cover *cover)
 		cover->area = area;
 }
 
-/* Called by the thread whose calls they are. */
+/* The thread whose calls are covered calls this. */
 void cover_start(struct cover *cover)
 {
 	if (cover->area && ioctl(cover->fd, KCOV_ENABLE, KCOV_TRACE_PC))
@@ -55,7 +55,7 @@ void cover_begin(struct cover *cover)
 		__atomic_store_n(&cover->area[0], 0, __ATOMIC_RELAXED);
 }
 
-/* Slow, and seldom called. */
+/* This is slow, and seldom called. */
 static void edge_new(struct cover *cover, __u32 edge, unsigned long place)
 {
 	__u32 at = mix(place, 0) % EDGES;

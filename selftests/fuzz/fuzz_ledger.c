@@ -24,12 +24,12 @@ void ledger_note(struct ledger *ledger, const struct record *record)
 struct history {
 	__u64 id;
 	__u64 user_data;
-	__u64 expirations;	/* in all its events */
+	__u64 expirations;	/* sum of all its events */
 	__u32 repeats;
 	bool periodic;
 	__u32 drained;
-	__u32 ended;		/* events that said so */
-	__u32 final;		/* events after the round was over */
+	__u32 ended;		/* how many events were flagged as the last one */
+	__u32 final;		/* how many events came after the round was over */
 	__u32 facts[NR_FACTS];
 };
 
@@ -52,7 +52,7 @@ static void history_add(struct history *history, const struct record *record)
 	}
 }
 
-/* Events of a timeout that nobody re-armed. */
+/* Check the events of a timeout that nobody re-armed. */
 static bool events_agree(const struct history *history, bool completed)
 {
 	const __u32 *facts = history->facts;
@@ -67,12 +67,12 @@ static bool events_agree(const struct history *history, bool completed)
 			   history->expirations <= history->repeats;
 }
 
-/* Return whether its last event was read. */
+/* Check the history of a timeout; return whether its last event was read. */
 static bool history_judge(const struct history *history, int wheel, bool emptied)
 {
 	const __u32 *facts = history->facts;
 	__u32 taken = facts[CANCELLED] + facts[REVOKED] + history->drained;
-	/* The wheel was emptied after LIST. */
+	/* LIST came before the wheel was emptied. */
 	bool is_live = facts[LISTED] && !emptied;
 	bool completed = !taken && !is_live && facts[DELIVERED];
 	const char *why = NULL;
@@ -106,7 +106,7 @@ static int record_compare(const void *a, const void *b)
 
 	if (x->id != y->id)
 		return x->id < y->id ? -1 : 1;
-	/* ARMED first: the others have to agree with it. */
+	/* Sort ARMED first: the others have to agree with it. */
 	return (int)x->fact - (int)y->fact;
 }
 

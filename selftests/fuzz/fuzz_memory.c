@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 #define PAGE		4096UL
-#define READ_ONLY	4	/* pages behind the writable ones */
-#define NOWHERE		8	/* pages behind these that are not there */
+#define READ_ONLY	4	/* read-only pages behind the writable ones */
+#define NOWHERE		8	/* missing pages behind those */
 #define EDGE		(VIEW_PAGES + READ_ONLY + NOWHERE)	/* first page of the edge */
 #define HEAD		(EDGE + 1 + NOWHERE)
 #define HEAD_PAGES	2
@@ -59,7 +59,7 @@ void arena_make(void)
 	arena = map(arena_fd, 0, ARENA + NOWHERE, PROT_READ | PROT_WRITE);
 }
 
-/* Memory that another thread has just given to the kernel changes, or goes. */
+/* Change memory that another thread has just given to the kernel, or take it away. */
 void arena_scribble(__u64 seed)
 {
 	size_t from = random_below(&seed, ARENA * PAGE);
@@ -79,7 +79,7 @@ void arena_scribble(__u64 seed)
 		mmap(arena + page * PAGE, PAGE, PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_FIXED, arena_fd, page * PAGE);
 		break;
-	case 3:		/* other memory in the same place */
+	case 3:		/* map other memory in the same place */
 		mmap(arena + page * PAGE, PAGE, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		break;
@@ -104,7 +104,7 @@ static struct place at_edge(struct thread *t, size_t offset)
 	};
 }
 
-/* Addresses that are no memory of ours at all. */
+/* Return an address at which we have no memory at all. */
 static struct place at_address(struct thread *t, __u64 seed)
 {
 	static const __u64 addresses[] = {
@@ -120,8 +120,8 @@ static struct place at_address(struct thread *t, __u64 seed)
 }
 
 /*
- * Memory for @len bytes, mostly at a multiple of 8. On a strict wheel never memory that other
- * threads write to: the results of the call would be lost.
+ * Choose memory for @len bytes, mostly at a multiple of 8. If the wheel is strict, other threads
+ * must not write to it: the results of the call would be lost.
  */
 struct place place_choose(struct thread *t, __u8 kind, __u64 seed, size_t len, bool strict)
 {
@@ -159,7 +159,7 @@ struct place place_choose(struct thread *t, __u8 kind, __u64 seed, size_t len, b
 	}
 }
 
-/* The same for the structure that a command's argument points to. */
+/* Choose memory for the structure that a command's argument points to. */
 struct place place_head(struct thread *t, __u8 kind, __u64 seed)
 {
 	struct place place = {
@@ -168,7 +168,7 @@ struct place place_head(struct thread *t, __u8 kind, __u64 seed)
 		.writable	= HEAD_PAGES * PAGE,
 	};
 
-	/* Mostly the kernel should read the structure. */
+	/* Usually the kernel should be able to read the structure. */
 	if (!kind || kind % 4)
 		return place;
 	if (kind % 3) {

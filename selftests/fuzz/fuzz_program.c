@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fuzz_program.c - the calls to be made
+ * fuzz_program.c - the calls to make
  *
- * A plan follows from the seed, the number of its round and the corpus: those sequences of
- * earlier rounds that reached code which none had reached before. Three numbers (round, thread,
- * sequence) name a sequence of the corpus, so that a list of these is enough to make the corpus
- * again, and with it any later plan. Rounds with an even number use no corpus: they follow from
- * seed and number alone.
+ * A plan follows from the seed, the number of its round and the corpus: the sequences of earlier
+ * rounds that reached new code. Three numbers (round, thread, sequence) name a sequence of the
+ * corpus, so that a list of these is enough to make the corpus again, and with it any later plan.
+ * Rounds with an even number use no corpus: they follow from seed and number alone.
  */
 #include "fuzz.h"
 
@@ -25,7 +24,7 @@ void corpus_keep(const struct plan *plan, int thread, int sequence)
 	corpus[nr_corpus++] = plan->sequence[thread][sequence];
 }
 
-/* How often each is called, out of some thousands. */
+/* How often each op is called, out of some thousands. */
 static const __u16 weights[NR_OPS] = {
 	[OP_INFO]	= 100,
 	[OP_SETUP]	= 40,
@@ -187,7 +186,7 @@ void plan_make(struct plan *plan, __u64 seed, __u64 round, int max_threads)
 	plan->round = round;
 	plan->seed = mix(seed, round);
 	state = plan->seed;
-	/* Mostly as many as possible: a single thread soon finds nothing new. */
+	/* Usually take as many as possible: a single thread soon finds nothing new. */
 	plan->threads = max_threads;
 	if (one_in(&state, 4))
 		plan->threads = 1 + random_below(&state, max_threads);

@@ -2,7 +2,7 @@
 /*
  * fuzz_round.c - one round: wheels, threads, the watchdog, and the accounts
  */
-/* The harness may be in one file of a program only: the others do without. */
+/* Only one file of a program may include the harness: the others do without. */
 #include "../twheel_outside.h"
 
 #include "fuzz.h"
@@ -10,9 +10,9 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
-/* Send a signal to a thread that waits for nothing for this long. */
+/* If a thread waits for nothing for this long, send it a signal. */
 #define LOOK_NS		(4 * NS_PER_MS)
-/* A thread without progress for this long hangs. */
+/* If a thread makes no progress for this long, it hangs. */
 #define HANG_NS		(90 * NS_PER_SEC)
 #define ROWS		512
 #define MANY_KEYS	((__u64)16384)
@@ -46,8 +46,8 @@ static void wheel_open(struct wheel *w, int nr)
 }
 
 /*
- * A wheel of virtual time, one of real time, and one of any.  Some are left to
- * the threads.
+ * Set up a wheel of virtual time, one of real time, and one of any.  Some are left for the threads
+ * to set up.
  */
 static void wheel_setup(struct wheel *w, int nr, __u64 *seed)
 {
@@ -138,7 +138,7 @@ static void show_stack(const struct thread *t)
 		fclose(file);
 }
 
-/* The program cannot go on: threads that hang cannot be joined. */
+/* End the program: if threads hang, they cannot be joined. */
 static void hangs(const struct plan *plan, struct thread *t)
 {
 	wrong(CHECK_HANGS, "round %llu: thread %d is stuck in step %llu, %s of wheel %u",
@@ -146,7 +146,7 @@ static void hangs(const struct plan *plan, struct thread *t)
 	show_stack(t);
 }
 
-/* Return whether all came to their end. */
+/* Return whether all threads came to their end. */
 static bool threads_watch(const struct plan *plan)
 {
 	__u64 done[THREADS_MAX] = {}, since[THREADS_MAX] = {};
@@ -215,7 +215,10 @@ static void check_keys(int wheel, __u64 *key, size_t nr)
 			      key[i]);
 }
 
-/* Return how many LIST shows. If @settled, all timeouts that were due have expired. */
+/*
+ * Check the rows of LIST, and return how many there are.  If @settled, all timeouts that were due
+ * have expired.
+ */
 static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 {
 	static struct twheel_status rows[ROWS];
@@ -249,7 +252,7 @@ static __u64 wheel_list(int wheel, const struct twheel_info *info, bool settled)
 	return nr;
 }
 
-/* Drain it and read all. */
+/* Drain the wheel, and read all events. */
 static void wheel_empty(int wheel)
 {
 	static unsigned char events[ROWS * sizeof(struct twheel_event)]
@@ -280,13 +283,12 @@ static void wheel_settle(const struct plan *plan, int wheel)
 	__u64 listed;
 	int t;
 
-	/* Open descriptors that others have closed and could not open again. */
+	/* If others have closed the descriptor and could not open it again, there is no wheel. */
 	if (tw_info(fd_of(wheel, 0), &info))
 		return;
 	check_accounts(wheel, &info);
 	/*
-	 * Return when all events that are due can be read; on other clocks time goes on
-	 * meanwhile.
+	 * ADVANCE returns when all events that are due can be read; on other clocks, time goes on.
 	 */
 	settled = info.clock == TWHEEL_CLOCK_VIRTUAL &&
 		  !tw_advance(fd_of(wheel, 0), info.now_ns);
@@ -325,7 +327,7 @@ static void log_scan(void)
 	while (kernel_log >= 0) {
 		ssize_t len = read(kernel_log, text, sizeof(text) - 1);
 
-		/* EPIPE: some were overwritten before they were read. */
+		/* EPIPE says that some were overwritten before they were read. */
 		if (len < 0 && errno != EPIPE)
 			break;
 		text[len < 0 ? 0 : len] = '\0';

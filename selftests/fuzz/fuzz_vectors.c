@@ -9,7 +9,7 @@
 
 #include <sys/uio.h>
 
-#define UNTOUCHED	(-12345)	/* a result that no call gives */
+#define UNTOUCHED	(-12345)	/* a result that no call returns */
 
 /* Faults of the structure before the vector, from 1 on. */
 enum spoil {
@@ -23,8 +23,8 @@ struct kind {
 	__u32 size;		/* of an element */
 	__u32 result;		/* offset of its result */
 	__s32 first, last;	/* results that mean success */
-	const int *calls;	/* how the call may fail */
-	const int *entries;	/* how an element may fail */
+	const int *calls;	/* the errors of the call */
+	const int *entries;	/* the errors of an element */
 };
 
 static const int arm_calls[] = { EFAULT, EINVAL, E2BIG, EBADF, ESHUTDOWN, ENOMEM, ENOSPC, 0 };
@@ -49,7 +49,7 @@ static const struct kind kinds[] = {
 	  0, 0, plain_calls, query_entries },
 };
 
-/* A vector on its way. */
+/* A vector and its state during a call. */
 struct vector {
 	const struct kind *kind;
 	struct wheel *wheel;
@@ -85,13 +85,13 @@ static __u64 some_deadline(struct wheel *w, __u64 *seed, bool absolute)
 		return TWHEEL_TIME_NEVER + random_below(seed, 2);
 	case 7:
 		return ~0ULL - random_below(seed, 2);
-	case 8:		/* the past, if there is one */
+	case 8:		/* a time in the past, if there is one */
 		return at - (at ? random64(seed) % at : 0);
-	case 9:		/* anywhere */
+	case 9:		/* any time */
 		return at + (random64(seed) >> random_below(seed, 64));
-	case 10:	/* on an edge of some level */
+	case 10:	/* an edge of some level */
 		return at + (tick << random_below(seed, 40)) + random_below(seed, 3) - 1;
-	default:	/* soon */
+	default:	/* a time that comes soon */
 		return at + random_below(seed, 64) * tick + random_below(seed, 1000);
 	}
 }
@@ -102,7 +102,7 @@ static __u64 some_interval(struct wheel *w, __u64 *seed)
 
 	if (random_below(seed, 3))
 		return 0;
-	/* On a real clock, short periods would leave time for nothing else. */
+	/* If the clock is real, short periods would leave time for nothing else. */
 	if (w->clock != TWHEEL_CLOCK_VIRTUAL && random_below(seed, 16))
 		return 50 * NS_PER_MS + random_below(seed, 1000) * NS_PER_MS;
 	switch (random_below(seed, 8)) {
@@ -125,7 +125,7 @@ static void fill_arm(struct thread *t, struct wheel *w, struct twheel_arm *arm, 
 {
 	static const __u32 repeats[] = { 1, 1, 2, 3, 100, 0xffffffff };
 	bool settable = w->clock == TWHEEL_CLOCK_REALTIME || w->clock == TWHEEL_CLOCK_TAI;
-	/* A clock that can be set has no relative times. */
+	/* If a clock can be set, it has no relative times. */
 	bool absolute = settable ? !one_in(seed, 16) : random_below(seed, 2);
 
 	arm->expires_ns = some_deadline(w, seed, absolute);
@@ -186,7 +186,7 @@ static void fill(struct thread *t, struct vector *v, __u64 seed)
 
 static __u32 some_nr(const struct step *step)
 {
-	/* Mostly short ones, so that many calls are made; and lengths near those of batches. */
+	/* Lengths are mostly short, so that many calls are made, or near those of batches. */
 	static const __u8 usual[32] = {
 		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 8, 0
@@ -232,7 +232,7 @@ static __u32 spoil_size(enum spoil spoil, __u32 size, bool *refused)
 	}
 }
 
-/* How many of its elements are filled: few of those that will be refused. */
+/* How many elements are filled: if they will be refused, few. */
 static __u32 vector_room(const struct vector *v)
 {
 	if (!v->entry_size || v->entry_size > TWHEEL_SIZE_MAX)
@@ -243,8 +243,8 @@ static __u32 vector_room(const struct vector *v)
 }
 
 /*
- * Whether names are keys. If the wheel has none the call fails, but it may have got them
- * meanwhile. The ledger needs ids: on a strict wheel, only QUERY goes by keys.
+ * Whether names are keys. If the wheel has none, the call fails, unless another thread has made it
+ * keyed. The ledger needs ids: if the wheel is strict, only QUERY goes by keys.
  */
 static bool is_by_key(const struct vector *v, const struct step *step)
 {
@@ -324,7 +324,7 @@ static void note_success(struct thread *t, struct vector *v, int wheel,
 		record.fact = REARMED;
 		break;
 	case TWHEEL_IOC_CANCEL:
-		/* The id is the first field there. */
+		/* In an element, the id is the first field. */
 		record.id = *(const __u64 *)entry;
 		record.fact = result == TWHEEL_WAS_PENDING ? CANCELLED : REVOKED;
 		break;
@@ -347,7 +347,7 @@ static void check_status(const struct twheel_status *s)
 		      s->id, s->state, s->deadline_ns, s->left_ns, s->interval_ns, s->flags);
 }
 
-/* The element at which a call says that it stopped: no element from there on succeeded. */
+/* Return the element at which the call says that it stopped: no element from there on succeeded. */
 static __u32 vector_done(const struct vector *v, int ret)
 {
 	__u32 nr_done;
@@ -361,7 +361,7 @@ static __u32 vector_done(const struct vector *v, int ret)
 	return nr_done;
 }
 
-/* Successes among the elements that could be written; the kernel counts these. */
+/* Count the successes among the elements that could be written, as the kernel does. */
 static int vector_check(struct thread *t, struct vector *v, int wheel, __u32 nr_done)
 {
 	size_t until = v->kind->cmd == TWHEEL_IOC_QUERY ? v->kind->size :
@@ -443,7 +443,7 @@ static struct twheel_list list_header(const struct step *step, bool *refused)
 	return list;
 }
 
-/* Rows of one call: in the order of their places, each once. */
+/* The rows of one call must be in the order of their places, each once. */
 static void check_rows(const struct place *rows, __u32 stride, int nr)
 {
 	__s64 last = -1;
@@ -502,9 +502,9 @@ static bool record_is_odd(const struct twheel_record *record)
 }
 
 /*
- * On a strict wheel, the ids that an ARM has made and the verdict of a CANCEL would have to be
- * known, and write() does not report them: there are only records of REARM. If the wheel may have
- * keys, there are not even these, since they would not name an id.
+ * If the wheel is strict, only use records of REARM: write() reports neither the ids of an ARM nor
+ * the verdict of a CANCEL, which the ledger needs. If the wheel may have keys, do not even use
+ * REARM, whose record would not have an id.
  */
 static void fill_record(struct thread *t, struct wheel *w, struct twheel_record *record,
 			__u64 *seed)
@@ -526,7 +526,7 @@ static void fill_record(struct thread *t, struct wheel *w, struct twheel_record 
 	if (record->op == TWHEEL_OP_CANCEL && random_below(seed, 16))
 		return;
 	record->flags |= arm.flags;
-	/* The ledger takes the records that were done for a timeout that was there. */
+	/* Records that were done must have found a timeout, which the ledger counts. */
 	if (w->strict)
 		record->flags &= ~TWHEEL_RECORD_ABSENT_OK;
 	record->expires_ns = arm.expires_ns;
@@ -564,7 +564,7 @@ static void write_done(struct thread *t, const struct step *step, const struct p
 	}
 }
 
-/* Without RWF_NOWAIT, and with it; and sometimes with a partial record at the end. */
+/* Write without RWF_NOWAIT, and with it; and sometimes with a partial record at the end. */
 void run_write(struct thread *t, const struct step *step)
 {
 	struct wheel *w = &wheels[step->wheel];

@@ -2,11 +2,10 @@
 /*
  * twheel_fuzz - random calls of every kind, from several threads
  *
- * In rounds: each has three new wheels and up to four threads, and each thread
- * carries out a program of some hundred calls: all ioctls, reads, polls, epoll,
- * dup, close, fork, descriptors over sockets, with valid, borderline and hostile
- * arguments.  After each round, with all threads at rest, the accounts have to
- * balance, each id has to have exactly one outcome, and closing has to let go of
+ * Each round has three new wheels and up to four threads, and each thread carries out a program of
+ * some hundred calls: all ioctls, reads, polls, epoll, dup, close, fork, descriptors over sockets,
+ * with valid, borderline and hostile arguments.  After each round, with all threads at rest, the
+ * accounts have to balance, each id has to have exactly one outcome, and closing has to let go of
  * the module.
  *
  * All follows from the seed, except how the threads interleave. With KCOV, sequences that
@@ -53,7 +52,7 @@ static struct plan plan, earlier;
 /* The corpus as a list of names. */
 static char *kept_names;
 static size_t kept_len, kept_room;
-/* The part of it that was there when the round began. */
+/* The part of kept_names that was there when the round began. */
 static size_t kept_before;
 
 /* ---- findings ------------------------------------------------------------- */
@@ -115,7 +114,7 @@ static void kept_restore(char *list)
 		if (sscanf(name, "%llu.%d.%d", &round, &thread, &sequence) != 3 ||
 		    thread >= THREADS_MAX || sequence >= SEQUENCES || round >= want.round)
 			continue;
-		/* All sequences of a round were kept after it: its plan knows none of them. */
+		/* Sequences of a round were kept after it, so its own plan has none of them. */
 		if (round != earlier.round)
 			plan_make(&earlier, want.seed, round, want.threads);
 		kept_add(&earlier, thread, sequence);
@@ -126,7 +125,7 @@ static void print_replay(void)
 {
 	printf("# replay: twheel_fuzz --seed %llu --threads %llu --round %llu --repeat 20",
 	       want.seed, want.threads, plan.round);
-	/* The other rounds do not need it. */
+	/* Rounds with an even number do not need it. */
 	if (plan.round % 2 && kept_before)
 		printf(" --kept %.*s", (int)kept_before, kept_names);
 	printf("\n");
@@ -155,13 +154,13 @@ static bool enough(__u64 begun, __u64 rounds)
 	       (want.seconds && clock_ns(CLOCK_MONOTONIC) - begun >= want.seconds * NS_PER_SEC);
 }
 
-/* Return how many. */
+/* Run all rounds, and return how many there were. */
 static __u64 run_rounds(void)
 {
 	__u64 begun = clock_ns(CLOCK_MONOTONIC), printed = begun, round, rounds = 0, again;
 
 	for (round = want.round; !enough(begun, rounds); round++, rounds++) {
-		/* Do so before any of it is kept. */
+		/* Make the plan before any of it is kept. */
 		plan_make(&plan, want.seed, round, want.threads);
 		kept_before = kept_len;
 		for (again = 0; again < want.repeat && !found[CHECK_HANGS]; again++) {

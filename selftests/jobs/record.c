@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Preloaded: appends to the file $RECORD what a program does to the files of an SQLite database.
- * cut.pl makes of it what a power cut may leave.
+ * Preloaded: appends to the file $RECORD all changes that a program makes to the files of an SQLite
+ * database. From these, cut.pl makes the states that a power cut may leave.
  *
  *	W NAME OFFSET LENGTH, a line, and the bytes		before a write
  *	T NAME LENGTH						before a file is cut
@@ -20,7 +20,7 @@
 
 #define NEXT(name)	((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
 
-/* One write, so that the records of several processes do not mix. */
+/* Make one write, so that the records of several processes do not mix. */
 static void record(const char *line, const void *bytes, size_t length)
 {
 	struct iovec parts[] = {
