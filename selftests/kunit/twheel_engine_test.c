@@ -6,13 +6,13 @@
  * the engine that it tests. Large parts have several suites: engine/time.h has those of clocks,
  * slack and schedules (life_test.c), engine/run.c those of steps (pass_test.c) and the softirq.
  *
- * The engine is compiled into this file unchanged, see engine_parts.h: many of its functions
- * are static. So are the suites, which are included after it. This file stands for the rest of
- * the module. The device is a stub, so that nothing is registered. A wheel is served by a
- * worker without a thread: its work stays queued, and a pass takes place when the test makes
- * one, and only then. The clock is the virtual one. The memory of users, the hrtimer, and some
- * of the clocks of the machine are those of engine/stubs.h: a case says when an access faults,
- * and when an alarm rings.
+ * The engine is compiled into this file unchanged, see engine_parts.h: many of its functions are
+ * static. So are the suites, which are included after it. This file stands for the rest of the
+ * module. The device is a stub, so that nothing is registered. A wheel is served by a worker
+ * without a thread: its work stays queued, and a pass takes place when the test makes one, and only
+ * then. The clock is the virtual one. The memory of users, the hrtimer, and some of the clocks of
+ * the machine are those of engine/stubs.h: a case decides when an access faults, and when an alarm
+ * rings.
  *
  * Each case has a wheel of its own, and when the case ends audit() counts all that must agree
  * in a wheel at rest. G1 to G8 are named at the cases that fail when the guarantee of that
@@ -118,7 +118,7 @@
 
 #include "engine_parts.h"
 
-/* A case sets it to have registering the device fail with that error. */
+/* If a case sets it, registering the device fails with that error. */
 static int chardev_errno;
 static int chardev_registered;
 

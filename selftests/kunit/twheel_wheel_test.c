@@ -20,7 +20,7 @@
 #define NR_ENTRIES	64
 
 /**
- * struct shape - a wheel to be tried
+ * struct shape - the shape of a wheel to test
  * @name: its name
  * @config: the shape
  */
@@ -153,7 +153,7 @@ static void slots_fill_their_memory_exactly(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, end, r->slots + twheel_wheel_size(&shape->config));
 }
 
-/* Its level reaches it, and the one below does not. */
+/* The entry is in the first level that reaches it. */
 static void the_level_of_an_entry_goes_by_its_distance(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -174,7 +174,9 @@ static void the_level_of_an_entry_goes_by_its_distance(struct kunit *test)
 				r->w.level[level - 1].shift);
 }
 
-/* G1, G2: alone in the wheel, at every distance near a power of two, from some bases. */
+/*
+ * G1, G2: the entry is alone in the wheel, at every distance near a power of two, from some bases.
+ */
 static void an_entry_of_any_distance_comes_at_its_edge(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -204,7 +206,7 @@ static void an_entry_of_any_distance_comes_at_its_edge(struct kunit *test)
 	}
 }
 
-/* Many of them, in strides of all lengths, slots emptied ahead or not. */
+/* There are many, in strides of all lengths, and slots are emptied ahead or not. */
 static void entries_come_in_the_order_of_their_ticks_in_any_stride(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -260,11 +262,11 @@ static void a_long_absence_costs_the_entries_and_not_the_ticks(struct kunit *tes
 	looks = turn(test, r, edge_of(r, far_ns + 8));
 	for (i = 0; i < 8; i++)
 		KUNIT_EXPECT_EQ(test, r->entry[i].came_ns, edge_of(r, far_ns + i));
-	/* Once for each level, and a second time for a slot that has two ticks. */
+	/* Each level is searched once, and a second time if a slot has two ticks. */
 	KUNIT_EXPECT_LE(test, looks, 8U * (r->w.nr_levels + 3));
 }
 
-/* A key may be made later without the wheel, and the entry comes once for that in its time. */
+/* If a key is made later without the wheel, the entry comes once for that in its time. */
 static void an_entry_whose_key_became_later_comes_at_the_edge_of_that(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
@@ -301,7 +303,7 @@ static void a_wheel_that_is_set_back_brings_each_entry_at_its_edge(struct kunit 
 			for (i = 0; i < 16; i++)
 				insert(r, i, at * tick_ns + 1 + (i * i) * tick_ns);
 			twheel_wheel_set_back(&r->w, to * tick_ns);
-			/* Some are between the two. */
+			/* Some keys are between the two. */
 			for (; i < 24; i++)
 				insert(r, i, to * tick_ns + 1 + (i - 16) * tick_ns);
 			for (now_ns = to * tick_ns; now_ns <= (at + 230) * tick_ns;
@@ -366,7 +368,7 @@ kunit_test_suite(wheel_suite);
 MODULE_DESCRIPTION("KUnit suites of twheel");
 MODULE_LICENSE("GPL");
 
-/* How many cases the sources have, see Kbuild: so many have to run. */
+/* The number of cases in the sources, see Kbuild: so many have to run. */
 static int cases = KUNIT_CASES;
 module_param(cases, int, 0444);
 MODULE_PARM_DESC(cases, "Number of cases in the sources");

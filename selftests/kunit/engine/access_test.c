@@ -5,12 +5,10 @@
  * The tests of the calls also test how results are copied out.
  */
 
-/*
- * An element here has this many members of 64 bits, and at most this many elements are copied in.
- */
+/* The number of members of 64 bits in an element, and the most elements that are copied in. */
 #define NR_MEMBERS	(sizeof(struct twheel_arm) / sizeof(u64))
 #define NR_ELEMENTS	5
-/* The longest element of a user. */
+/* The number of members in the longest element of a user. */
 #define MOST_MEMBERS	(NR_MEMBERS + 3)
 
 /**
@@ -23,7 +21,7 @@ struct elements {
 	u64 here[NR_ELEMENTS * NR_MEMBERS];
 };
 
-/* Copy @nr elements of @stride members each in. Return how many could be read. */
+/* Copy in @nr elements of @stride members each. Return how many could be read. */
 static unsigned int elements_copy_in(struct kunit *test, struct elements *elements, u32 stride,
 				     unsigned int nr)
 {
@@ -37,7 +35,10 @@ static unsigned int elements_copy_in(struct kunit *test, struct elements *elemen
 			      (u64 __user __force *)elements->user, stride * sizeof(u64), nr);
 }
 
-/* The first @nr are here, and the members that a shorter one leaves out are zero. */
+/*
+ * Expect the first @nr to be here. If an element is shorter, the members that it leaves out are
+ * zero.
+ */
 static void expect_elements(struct kunit *test, const struct elements *elements, u32 stride,
 			    unsigned int nr)
 {
@@ -69,7 +70,7 @@ static void elements_of_any_length_are_copied_in(struct kunit *test)
 	}
 }
 
-/* The elements are copied one by one. */
+/* If one element faults, the elements are copied one by one. */
 static void elements_before_one_that_faults_are_copied_in(struct kunit *test)
 {
 	struct elements *elements = kunit_kzalloc(test, sizeof(*elements), GFP_KERNEL);
@@ -90,10 +91,7 @@ static void two_can_be_read(void)
 	user_memory.left = 2;
 }
 
-/*
- * As if another thread unmapped the memory behind: elements that can be read are copied one by
- * one.
- */
+/* If another thread unmaps the memory behind, elements that can be read are copied one by one. */
 static void a_batch_that_faults_as_a_whole_is_copied_up_to_the_fault(struct kunit *test)
 {
 	struct elements *elements = kunit_kzalloc(test, sizeof(*elements), GFP_KERNEL);

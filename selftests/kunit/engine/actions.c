@@ -33,12 +33,12 @@ static u64 state_of(const struct twheel_timeout *t)
 
 /* The worker without a thread, and the queue for it. */
 static struct kthread_worker nobody;
-/* It stands for its task, which is not woken, since it is always running. */
+/* It stands for the worker's task, which is not woken, since it is always running. */
 static struct task_struct nobodys_task = { .prio = DEFAULT_PRIO };
 static struct kthread_work nobodys_occupation;
 static struct twheel_queue nobodys;
 
-/* The engine does the following within RCU. Here nothing is freed in between. */
+/* In the engine, RCU protects this. Here nothing is freed in between. */
 static struct twheel_page *page_of_nr(struct tw_ctx *tw, u32 nr)
 {
 	struct twheel_page *page;
@@ -276,7 +276,7 @@ static u64 *arm_all(struct kunit *test)
 	return ids;
 }
 
-/* Return the verdict, or an error. */
+/* Cancel a timeout; return the verdict, or an error. */
 static int cancel(struct tw_ctx *tw, u64 id)
 {
 	struct twheel_cancel how = { .id = id };
@@ -292,14 +292,14 @@ static void cancel_ids(struct tw_ctx *tw, const u64 *ids, unsigned int nr)
 		cancel(tw, *ids++);
 }
 
-/* Cancel the last one first. A page that becomes unused late is given back early. */
+/* Cancel the last one first: if a page becomes unused late, it is given back early. */
 static void cancel_backwards(struct tw_ctx *tw, const u64 *ids, unsigned int nr)
 {
 	while (nr--)
 		cancel(tw, ids[nr]);
 }
 
-/* Likewise. */
+/* Re-arm a timeout; return the verdict, or an error. */
 static int rearm(struct tw_ctx *tw, u64 id, struct twheel_arm *how)
 {
 	struct twheel_call call = { .stride = sizeof(*how) };
@@ -322,7 +322,7 @@ static int read_some(struct tw_ctx *tw, void *to, u32 size, unsigned int nr)
 	return twheel_read_step(tw, &iter, size, nr);
 }
 
-/* Return the number of events read, which is 0 or 1. */
+/* Read an event; return how many were read, 0 or 1. */
 static int read_one(struct tw_ctx *tw, struct twheel_event *event)
 {
 	struct twheel_event ignored;
@@ -383,7 +383,7 @@ static void alarms_begin(struct tw_ctx *tw)
 	twheel_unlock(tw);
 }
 
-/* Let the softirq work. */
+/* Give the softirq its whole share again. */
 static void work_is_paid(struct tw_ctx *tw)
 {
 	int cpu;
@@ -395,7 +395,7 @@ static void work_is_paid(struct tw_ctx *tw)
 
 /*
  * Ring the alarm. Return whether its function wants it to ring again. If a case has not set the
- * clock for work, it stands meanwhile: a machine that stands still then would use up the share of
+ * clock for work, stop it: otherwise, if the machine stood still, that would use up the share of
  * the softirq.
  */
 static bool alarm_rings_now(struct tw_ctx *tw)
@@ -408,7 +408,7 @@ static bool alarm_rings_now(struct tw_ctx *tw)
 	local_bh_disable();
 	machine_alarm.is_on = false;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		/* With PREEMPT_RT the kthread does this. */
+		/* If the kernel has PREEMPT_RT, the kthread does this. */
 		restart = alarm_work(tw, machine_now() + SOFT_NS);
 	else
 		restart = alarm_rings(&tw->alarm.timer);

@@ -18,7 +18,7 @@ static void the_alarm_is_set_to_the_edge_of_the_first_timeout(struct kunit *test
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, edge_ns);
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, edge_ns);
-	/* A later one changes nothing, nor does one in the same tick. */
+	/* If a timeout is later or in the same tick, nothing changes. */
 	arm(test, &(struct twheel_arm) { .expires_ns = 2 * DELAY_NS });
 	arm(test, &(struct twheel_arm) { .expires_ns = 6 * TICK_NS });
 	arm(test, &(struct twheel_arm) { .expires_ns = DELAY_NS - 1 + 1 });
@@ -74,7 +74,7 @@ static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
 	arm(test, &(struct twheel_arm) { .expires_ns = TWHEEL_TIME_NEVER });
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
-	/* Cancelling does not search for the next one: the alarm is in vain at most once. */
+	/* A cancel does not search for the next timeout: the alarm is in vain at most once. */
 	cancel(tw, id);
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 	time_set(tw, tw->alarm.at_ns);
@@ -90,7 +90,7 @@ static void the_alarm_is_off_when_nothing_pends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, NEVER_NS);
 }
 
-/* G6: slots from which all timeouts were cancelled ring no alarm. */
+/* G6: if all timeouts of a slot were cancelled, no alarm rings for it. */
 static void the_alarm_is_not_set_for_slots_that_are_empty(struct kunit *test)
 {
 	u64 *ids = kunit_kcalloc(test, 200, sizeof(*ids), GFP_KERNEL);
@@ -114,7 +114,7 @@ static void the_alarm_is_not_set_for_slots_that_are_empty(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->wheel.used, 0U);
 }
 
-/* G6, G7: timeouts that were moved later ring none either; steps move them to their own slots. */
+/* G6, G7: if timeouts were moved later, none rings for them; steps move them to their own slots. */
 static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong(struct kunit *test)
 {
 	const unsigned int nr = 3 * PASS_STEP;
@@ -146,8 +146,8 @@ static void the_alarm_is_set_after_steps_that_move_timeouts_to_where_they_belong
 }
 
 /*
- * G2: an upper slot with many timeouts has to be emptied before it begins; one with few need not
- * be.
+ * G2: if an upper slot has many timeouts, it has to be emptied before it begins; if it has few,
+ * not.
  */
 static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit *test)
 {
@@ -175,8 +175,8 @@ static void the_alarm_comes_before_an_upper_slot_with_many_timeouts(struct kunit
 }
 
 /*
- * G2: it rings with each tick until the slot is empty, although some timeouts that have moved
- * down, and those that are left, are due as soon as the slot begins.
+ * G2: it rings with each tick until the slot is empty, although no timeout of the slot is due
+ * before it begins.
  */
 static void the_alarm_comes_until_an_upper_slot_is_empty(struct kunit *test)
 {
@@ -207,7 +207,7 @@ static void an_alarm_is_set_on_the_clock_of_the_machine(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, 1000 * NSEC_PER_SEC), 100 * (ktime_t)NSEC_PER_SEC);
 	tw->clock.offset_ns = -900 * (s64)NSEC_PER_SEC;
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, 1000 * NSEC_PER_SEC), 1900 * (ktime_t)NSEC_PER_SEC);
-	/* Beyond the end of the machine's clock. */
+	/* A time beyond the end of the machine's clock. */
 	KUNIT_EXPECT_EQ(test, alarm_expiry(tw, TWHEEL_TIME_NEVER - 1), KTIME_MAX);
 	tw->clock.offset_ns = 0;
 }
@@ -222,7 +222,7 @@ static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
 	arm(test, &(struct twheel_arm) { .expires_ns = 10 * TICK_NS });
 	KUNIT_EXPECT_EQ(test, machine_alarm.at_ns, 6 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, machine_alarm.range_ns, 1234567ULL);
-	/* The same when it rings again. */
+	/* The range is the same if it rings again. */
 	time_set(tw, 6 * TICK_NS);
 	work_is_paid(tw);
 	KUNIT_EXPECT_TRUE(test, alarm_rings_now(tw));
@@ -231,7 +231,7 @@ static void an_alarm_has_the_slack_of_the_wheel_as_its_range(struct kunit *test)
 			10 * TICK_NS + 1234567);
 }
 
-/* With the kernel's own hrtimer. */
+/* This uses the kernel's own hrtimer. */
 static void a_real_clock_has_an_hrtimer_while_a_timeout_pends(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_with(test, clock, TWHEEL_CLOCK_MONOTONIC);

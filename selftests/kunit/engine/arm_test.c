@@ -63,7 +63,7 @@ static void an_arm_that_faults_anywhere_has_armed_the_ids_copied_out(struct kuni
 	int nr, done, i;
 
 	KUNIT_ASSERT_NOT_NULL(test, how);
-	/* Arm once, so that there is memory, and there are places. */
+	/* Arm and cancel once, so that memory and places are there. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
 	for (nr = 0; faulted; nr++) {
 		for (i = 0; i < 6; i++)
@@ -150,7 +150,7 @@ static void drain_begins(void)
 	WRITE_ONCE(user_memory.tw->control.draining, true);
 }
 
-/* G3: DRAIN comes when ids were copied out. The call takes them back, and arms nothing. */
+/* G3: if DRAIN comes after ids were copied out, the call takes them back, and arms nothing. */
 static void an_arm_that_a_drain_overtakes_takes_back_the_ids_copied_out(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 3, sizeof(*how), GFP_KERNEL);
@@ -202,7 +202,7 @@ static void an_arm_that_may_not_wait_takes_free_places(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->places.nr_taken, PLACES_PER_PAGE);
 }
 
-/* G2: a deadline that has passed waits for no tick, and is not late. */
+/* G2: if a deadline has passed, it waits for no tick, and is not late. */
 static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *test)
 {
 	static const u64 ahead_ns[] = { START_NS, 1, 0 };
@@ -225,8 +225,8 @@ static void a_timeout_that_is_due_when_armed_is_an_event_at_once(struct kunit *t
 
 /*
  * G1, G2: the alarm may show that an absolute deadline has not passed, so that the clock is not
- * read. The timeout expires in its tick, whether the alarm is off, set to before it, or to after
- * it.
+ * read. The timeout expires in its tick, whether the alarm is off, or set to an earlier or a later
+ * time.
  */
 static void an_absolute_deadline_is_met_whatever_the_alarm_is_set_to(struct kunit *test)
 {
@@ -269,7 +269,7 @@ static void an_absolute_deadline_is_met_whatever_the_alarm_is_set_to(struct kuni
 	}
 }
 
-/* G4: the alarm has rung, and was left to the kthread; a deadline since then is not forgotten. */
+/* G4: if the alarm has rung and was left to the kthread, a deadline since then is not forgotten. */
 static void a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost(struct kunit *test)
 {
 	struct twheel_arm how = {
@@ -285,7 +285,7 @@ static void a_deadline_after_an_alarm_that_was_left_to_the_kthread_is_not_lost(s
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 2U);
 }
 
-/* G2: while an alarm is left to the kthread, a deadline that has passed waits for no tick. */
+/* G2: if an alarm is left to the kthread, a deadline that has passed waits for no tick. */
 static void a_timeout_that_is_due_waits_for_no_kthread(struct kunit *test)
 {
 	struct twheel_arm how = {
@@ -300,7 +300,7 @@ static void a_timeout_that_is_due_waits_for_no_kthread(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timeout_is_unread(arm(test, &how)));
 }
 
-/* The same if the clock was read before the alarm could ring. */
+/* The same holds if the clock was read before the alarm could ring. */
 static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
 {
 	struct twheel_arm how = {};
@@ -312,7 +312,10 @@ static void a_timeout_for_now_waits_for_no_alarm(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timeout_is_unread(arm(test, &how)));
 }
 
-/* Relative and absolute ones, with and without periods, before and after another. */
+/*
+ * The batch has relative and absolute ones, with and without periods, each before and after
+ * another.
+ */
 static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *test)
 {
 	struct twheel_arm *how = kunit_kcalloc(test, 16, sizeof(*how), GFP_KERNEL);
@@ -346,7 +349,7 @@ static void elements_of_all_kinds_stand_side_by_side_in_a_batch(struct kunit *te
 	}
 }
 
-/* All timeouts of a vector that are due when armed expire at once. */
+/* If timeouts of a vector are due when armed, they expire at once. */
 static void a_vector_for_now_makes_events_at_once(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -380,7 +383,7 @@ static void an_arm_that_would_have_to_sleep_is_not_refused_by_max_pending(struct
 	KUNIT_EXPECT_EQ(test, twheel_counter(COUNTER_REFUSED_PENDING), before);
 }
 
-/* ARM in another thread, which begins while this one has the lock. */
+/* Let another thread call ARM while this one has the lock. */
 static bool others_may_arm;
 
 static int arm_when_others_may(struct tw_ctx *tw)
@@ -392,7 +395,7 @@ static int arm_when_others_may(struct tw_ctx *tw)
 	return arm_plain(tw, &id);
 }
 
-/* G5: the holder of the lock does a batch for another thread, and not all timeouts of that one. */
+/* G5: the holder of the lock inserts one batch of another thread, and not all its timeouts. */
 static void an_arm_that_finds_something_in_the_inbox_waits_for_the_lock(struct kunit *test)
 {
 	struct other_thread other = { .tw = test->priv, .run = arm_when_others_may };

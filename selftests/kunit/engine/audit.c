@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Counting: the counts that must agree in a wheel at rest, and those that a step has changed
- */
+/* The counts that must agree in a wheel at rest, and those that a step has changed */
 
 enum tally {
 	LIVE, PENDING, UNREAD, PLACES, ARMED, CANCELLED, REVOKED, COMPLETED, DRAINED, DELIVERED,
@@ -85,7 +83,10 @@ static void census_count(struct kunit *test, struct census *census, struct twhee
 		KUNIT_ASSERT_EQ(test, test_bit(i, page->free),
 				!timeout_is_live(t) && timeout_gen(t));
 	}
-	/* A place that has few generations left may count as used for ever. */
+	/*
+	 * If its places have few generations left, a page may count one more as used, so that it
+	 * stays.
+	 */
 	stays &= page->nr_used == nr_live + nr_retired + 1;
 	KUNIT_EXPECT_EQ(test, page->nr_used - stays, nr_live + nr_retired);
 	census->retired += nr_retired;
@@ -126,8 +127,8 @@ static u32 audit_list(struct kunit *test, struct twheel_link **head,
 }
 
 /*
- * Expect that all timeouts of a list that comes up at a time are due by then or later, by the
- * known deadline: a REARM to a time from then on leaves them where they are.
+ * Expect that all timeouts of a list are due when it comes up, or later, by the known deadline: if
+ * a REARM sets a time from then on, it leaves them where they are.
  */
 static void audit_due(struct kunit *test, struct twheel_link *link, u64 comes_ns)
 {

@@ -11,7 +11,7 @@ static void cancel_ends_a_live_timeout_and_says_what_it_was(struct kunit *test)
 	expect_outcome(test, action_cancel, start->to.cancel);
 }
 
-/* G8: neither an id that has ended, nor one with any bit of its generation changed. */
+/* G8: if an id has ended, or another bit of its generation is set, it names no timeout. */
 static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -30,7 +30,7 @@ static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit 
 	expect_delta(test, before, nothing);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id), -ENOENT);
-	/* The same when the place has another timeout. */
+	/* The same holds if the place has another timeout. */
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &next), 0);
 	KUNIT_EXPECT_EQ(test, (u32)next, (u32)id);
 	KUNIT_EXPECT_EQ(test, cancel(tw, id), -ENOENT);
@@ -38,8 +38,8 @@ static void cancel_of_any_other_id_says_enoent_and_changes_nothing(struct kunit 
 }
 
 /*
- * G3, G4: whichever access faults, the timeouts of elements that are done are reported and have
- * ended, and the others are unchanged: the same call can be made again from there.
+ * G3, G4: whichever access faults, elements that are done are reported and their timeouts have
+ * ended. The others are unchanged: the same call can be made again from there.
  */
 static void a_cancel_that_faults_anywhere_goes_on_where_it_stopped(struct kunit *test)
 {

@@ -48,7 +48,7 @@ static void a_deadline_is_rounded_up_to_the_edge_of_its_tick(struct kunit *test)
 	expect_edges(test, TWHEEL_TIME_NEVER - 1);
 }
 
-/* G1: a deadline has no edge that a clock reaches exactly if it is not before never_ns. */
+/* G1: if a deadline is before never_ns, a clock reaches its edge, and otherwise not. */
 static void the_last_deadline_is_that_of_the_last_edge(struct kunit *test)
 {
 	const u64 *tick_ns = test->param_value;
@@ -61,7 +61,7 @@ static void the_last_deadline_is_that_of_the_last_edge(struct kunit *test)
 		KUNIT_EXPECT_GT(test, edge_after_ns(&tw->clock, never_ns), TWHEEL_TIME_NEVER);
 }
 
-/* G1: a timeout that never expires does not expire at the end of time, either. */
+/* G1: if a timeout never expires, it does not expire at the end of time, either. */
 static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 {
 	const u64 *tick_ns = test->param_value;
@@ -81,14 +81,14 @@ static void the_clock_may_stand_at_the_end_of_time(struct kunit *test)
 	pass(tw);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
 	KUNIT_EXPECT_TRUE(test, timeout_is_pending(t));
-	/* The same if it is armed then, or moved to then. */
+	/* The same holds if it is armed then, or moved to then. */
 	KUNIT_EXPECT_TRUE(test, timeout_is_pending(arm(test, &never)));
 	KUNIT_EXPECT_EQ(test, rearm(tw, last.id, &never), TWHEEL_WAS_UNREAD);
 	pass(tw);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
 }
 
-/* INFO shows a next expiry exactly if it comes. */
+/* INFO shows a next expiry if one comes, and only then. */
 static void the_next_expiry_is_one_that_comes(struct kunit *test)
 {
 	const u64 *tick_ns = test->param_value;
@@ -171,8 +171,8 @@ static void a_time_from_before_the_clock_was_set_back_has_not_passed(struct kuni
 }
 
 /*
- * G2: a wheel of one level goes through a round, after which it would skip others. The clock is
- * set back, but not behind the wheel's own time: the rounds that come again are not skipped.
+ * G2: a wheel of one level has gone through a round, and would skip others after it. If the clock
+ * is set back, but not behind the wheel's own time, the rounds that come again are not skipped.
  */
 static void a_clock_that_is_set_back_within_a_round_is_followed(struct kunit *test)
 {

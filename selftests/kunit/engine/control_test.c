@@ -67,7 +67,7 @@ static void a_set_up_outside_the_limits_is_refused(struct kunit *test)
 			-EBUSY);
 }
 
-/* Another thread reads the wheel during a SETUP that is about to fail. */
+/* Let another thread read the wheel during a SETUP that is about to fail. */
 static struct tw_ctx *failing;
 static u32 failing_event_size;
 
@@ -76,7 +76,7 @@ static void read_beside_a_failure(void)
 	failing_event_size = failing->control.event_size;
 }
 
-/* A SETUP that fails leaves no memory behind, and may be tried again. */
+/* If SETUP fails, it leaves no memory behind, and may be tried again. */
 static void a_start_that_fails_takes_nothing(struct kunit *test)
 {
 	struct twheel_setup setup = usual_setup;
@@ -97,12 +97,14 @@ static void a_start_that_fails_takes_nothing(struct kunit *test)
 	log_call = read_beside_a_failure;
 	KUNIT_EXPECT_EQ(test, twheel_configure(tw, &setup), -ENOSPC);
 	log_call = NULL;
-	/* A read() beside it would not have a buffer for an event of that length. */
+	/* A read() in another thread would not have a buffer for an event of that length. */
 	KUNIT_EXPECT_EQ(test, failing_event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 	KUNIT_EXPECT_FALSE(test, control_is_started(&tw->control));
 	KUNIT_EXPECT_FALSE(test, twheel_is_keyed(tw));
-	/* INFO does not show them: it gives a wheel that has not started the present defaults. */
+	/*
+	 * INFO does not show the values: if a wheel has not started, it gives the present defaults.
+	 */
 	KUNIT_EXPECT_EQ(test, tw->control.event_size, (u32)TWHEEL_EVENT_SIZE_MIN);
 	KUNIT_EXPECT_EQ(test, tw->clock.kind, (u32)TWHEEL_CLOCK_MONOTONIC);
 	KUNIT_EXPECT_EQ(test, tw->control.name[0], '\0');
@@ -177,7 +179,7 @@ static void a_drain_that_waits_for_another_call_ends_with_a_signal(struct kunit 
 	KUNIT_EXPECT_FALSE(test, tw->control.draining);
 }
 
-/* The call can be repeated, and the kthread does the rest meanwhile. */
+/* The call can be repeated, and the kthread does the rest in any case. */
 static void a_drain_that_a_signal_ends_is_completed_by_the_kthread(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -215,8 +217,8 @@ static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kun
 }
 
 /*
- * The last close: nothing may run when the wheel's memory belongs to others. If the test finds
- * work there, it removes it, so that it does no harm.
+ * After the last close, nothing may run, since the wheel's memory may belong to others. If the test
+ * finds work there, it removes it, so that it does no harm.
  */
 static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 {
@@ -234,7 +236,7 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hrtimer_active(&tw->alarm.timer));
 	twheel_turn_request(&tw->turn);
 	KUNIT_EXPECT_FALSE(test, list_empty(&tw->turn.node));
-	/* No thread would take the turn, and the stop would wait for it. */
+	/* No thread takes the turn, and the stop would wait for it: remove it from the worker. */
 	raw_spin_lock_irq(&nobody.lock);
 	list_del_init(&nobodys.work.node);
 	raw_spin_unlock_irq(&nobody.lock);
@@ -247,7 +249,7 @@ static void nothing_runs_in_a_wheel_that_was_stopped(struct kunit *test)
 	}
 }
 
-/* A timeout of an ARM that has found the wheel to be accepting, and has yet to add to the inbox. */
+/* The wheel of an ARM that has found it accepting, and has yet to add its timeout to the inbox. */
 static struct tw_ctx *graced;
 static struct llist_node *graced_node;
 
@@ -258,7 +260,7 @@ static void arm_in_the_grace_period(void)
 	llist_add(graced_node, &graced->inbox);
 }
 
-/* G3, G4: the wheel is not drained before each ARM that has begun has submitted its timeouts. */
+/* G3, G4: if an ARM has begun, the wheel is not drained before it has submitted its timeouts. */
 static void a_turn_in_the_grace_period_of_a_drain_drains_nothing(struct kunit *test)
 {
 	struct arming arming = { .now_ns = START_NS };
@@ -279,7 +281,7 @@ static void a_turn_in_the_grace_period_of_a_drain_drains_nothing(struct kunit *t
 	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 0);
 }
 
-/* G3, G4: each page is in use as a whole. */
+/* G3, G4: all places of each page are in use. */
 static void a_drain_comes_to_the_last_place(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -290,7 +292,7 @@ static void a_drain_comes_to_the_last_place(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3 * PLACES_PER_PAGE);
 }
 
-/* The last close comes while the kthread has a turn, in which it does not reach its end. */
+/* The last close comes during a turn of the kthread, which then does not go on to its end. */
 static bool turn_that_is_cancelled(struct twheel_turn *turn, u64 end_ns)
 {
 	twheel_turn_cancel(turn);

@@ -2,7 +2,7 @@
 /*
  * engine/account.c: the counters of the module
  *
- * The tests of what they count also test whether each of them is right.
+ * Whether each of them is right is tested with the things that they count.
  */
 
 /* A thread may end on another processor a timeout that began on this one. */
@@ -20,7 +20,10 @@ static void a_counter_is_the_sum_of_all_processors(struct kunit *test)
 		per_cpu(twheel_counters, cpu)[COUNTER_LATE] -= 1000 + cpu;
 }
 
-/* A timeout may end on one processor before that is read, and have begun on another after that. */
+/*
+ * A timeout may end on one processor before its counter is read, and have begun on another one
+ * whose counter was read already.
+ */
 static void a_change_while_a_level_is_read_does_not_wrap_it(struct kunit *test)
 {
 	s64 open = twheel_counter(COUNTER_WHEELS);

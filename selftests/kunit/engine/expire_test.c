@@ -11,7 +11,7 @@ static void expiry_makes_one_event_of_a_timeout_that_is_due(struct kunit *test)
 	expect_outcome(test, action_expire, start->to.expire);
 }
 
-/* G3, G4: every pending timeout gets an event, and one that is unread keeps its own. */
+/* G3, G4: if a timeout pends, it gets an event; if it is unread, it keeps its own. */
 static void drain_makes_an_event_of_a_timeout_that_is_left(struct kunit *test)
 {
 	const struct start *start = test->param_value;
@@ -22,7 +22,7 @@ static void drain_makes_an_event_of_a_timeout_that_is_left(struct kunit *test)
 		return;
 	WRITE_ONCE(((struct tw_ctx *)test->priv)->control.draining, true);
 	KUNIT_ASSERT_EQ(test, read_one(test->priv, &event), 1);
-	/* A timeout that has expired for the last time is not drained. */
+	/* If a timeout has expired for the last time, it is not drained. */
 	KUNIT_EXPECT_EQ(test, !!(event.flags & TWHEEL_EVENT_DRAINED),
 			start->to.read != COMPLETES);
 	KUNIT_EXPECT_EQ(test, event.count, (u32)start->fires);
@@ -70,7 +70,7 @@ static void a_timeout_that_was_moved_later_waits_for_its_new_tick(struct kunit *
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
 }
 
-/* The same for the end of time: it is in no slot then. */
+/* The same holds for the end of time: then it is in no slot. */
 static void a_timeout_that_was_moved_to_the_end_of_time_is_put_aside(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -96,7 +96,7 @@ static void arm_kinds(struct kunit *test)
 	arm_like(test, FD);
 }
 
-/* G1: a slot has come when the clock is set back; its timeouts wait for the clock. */
+/* G1: if the clock is set back when a slot has come, its timeouts wait for the clock. */
 static void a_timeout_that_has_come_waits_for_a_clock_that_is_set_back(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_whose_clock_goes_back(test);
@@ -167,7 +167,10 @@ static void a_clock_that_is_set_back_makes_no_timeout_early_or_late(struct kunit
 	}
 }
 
-/* G1, G3: a clock set back to before the edge at which a timeout came up makes one period. */
+/*
+ * G1, G3: if the clock is set back to before the edge at which a timeout came up, that is one
+ * period.
+ */
 static void a_clock_set_back_by_less_than_a_tick_makes_one_period(struct kunit *test)
 {
 	static const u32 kinds[] = { PE, LI, PE | SL };
@@ -199,7 +202,7 @@ static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 	unsigned int nr, left, i;
 
 	for (nr = 1; nr < 40; nr += 6) {
-		/* A timeout that is due at an edge is visited once. */
+		/* If a timeout is due at an edge, it is visited once. */
 		for (i = 0; i < 30; i++)
 			arm(test, &(struct twheel_arm) {
 				.expires_ns = 4 * TICK_NS, .slack_ticks = i % 5 == 4 });
@@ -217,7 +220,7 @@ static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 	}
 }
 
-/* The same for a timeout that only moves. */
+/* A timeout that only moves counts, too. */
 static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -264,7 +267,7 @@ static void a_drain_goes_by_steps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 3U * PASS_STEP);
 }
 
-/* Every distance from a tick on: its lateness, and the counter that it goes to. */
+/* Try every lateness from a tick on, and the counter that it goes to. */
 static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_with(test, slack_ns, 5 * TICK_NS);
@@ -280,7 +283,7 @@ static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 		arm(test, &(struct twheel_arm) {
 			.flags = TWHEEL_ARM_ABSOLUTE, .slack_ticks = slack ? 63 : 0,
 			.expires_ns = due_ns - (slack ? 20 * TICK_NS : 0) - 1 });
-		/* A timeout that was due when armed does not count. */
+		/* If a timeout was due when armed, its lateness does not count. */
 		arm(test, &(struct twheel_arm) { .flags = TWHEEL_ARM_ABSOLUTE });
 		expire_at(tw, due_ns + distance);
 		KUNIT_ASSERT_EQ(test, read_one(tw, NULL) + read_one(tw, NULL), 2);
@@ -298,7 +301,7 @@ static void lateness_is_counted_in_powers_of_two_of_ticks(struct kunit *test)
 		sum += info.late_ticks[i];
 	}
 	KUNIT_EXPECT_EQ(test, sum, 280ULL);
-	/* The last one takes all that are later. */
+	/* The last counter takes all that are later. */
 	arm(test, &(struct twheel_arm) { .expires_ns = 1 });
 	expire_at(tw, TICK_NS << 34);
 	twheel_get_info(tw, &info);
@@ -320,7 +323,7 @@ static void each_timeout_that_is_late_counts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 11U);
 }
 
-/* The same if few of the timeouts that come up are due. */
+/* If few of the timeouts that come up are due, the others count as well. */
 static void expiry_counts_timeouts_that_were_moved_among_those_that_are_due(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;

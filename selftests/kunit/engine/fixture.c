@@ -42,7 +42,7 @@ static void engine_case_exit(struct kunit *test)
 	user_memory.left = -1;
 	user_memory.call = NULL;
 	audit(test);
-	/* Destroying waits for a turn that is queued, and nobody would take it. */
+	/* If a turn is queued, destroying waits for it, and nobody would take it. */
 	turn_take(tw);
 	twheel_put(tw);
 	KUNIT_EXPECT_NULL(test, work_waiting);
@@ -90,14 +90,16 @@ static struct tw_ctx *wheel_whose_clock_goes_back(struct kunit *test)
 	return wheel_make(test, &setup);
 }
 
-/* With PREEMPT_RT, the softirq leaves all to the kthread, and ARM waits for the lock. */
+/*
+ * If the kernel has PREEMPT_RT, the softirq leaves all to the kthread, and ARM waits for the lock.
+ */
 static void skip_with_preempt_rt(struct kunit *test)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		kunit_skip(test, "a kernel with PREEMPT_RT");
 }
 
-/* Without SMP, a spinlock is free to whoever asks. */
+/* If the kernel has no SMP, a spinlock is always free. */
 static void skip_without_smp(struct kunit *test)
 {
 	if (!IS_ENABLED(CONFIG_SMP))
@@ -119,7 +121,7 @@ static int other_thread_runs(void *data)
 	kthread_complete_and_exit(&other->done, 0);
 }
 
-/* @run returns @says in another thread while this one holds @mutex. */
+/* Expect that @run returns @says in another thread while this one holds @mutex. */
 static void expect_no_wait(struct kunit *test, struct mutex *mutex,
 			   int (*run)(struct tw_ctx *tw), int says)
 {

@@ -101,7 +101,7 @@ static void end_keys(struct kunit *test, enum keys_way way, unsigned int nr)
 	KUNIT_EXPECT_EQ(test, read_some(tw, events, size, nr), (int)nr);
 }
 
-/* A key that is armed again takes the place that it had, from anywhere among the free ones. */
+/* If a key is armed again, it takes the place that it had, from anywhere among the free ones. */
 static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 {
 	static const unsigned int orders[][3] = {
@@ -130,10 +130,7 @@ static void a_key_that_is_armed_again_takes_its_place_again(struct kunit *test)
 	}
 }
 
-/*
- * The place is the only free one, and then there is none: its page leaves the list, and comes
- * back.
- */
+/* The place is the only free one of its page, which leaves the list, and comes back. */
 static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 {
 	struct tw_ctx *tw = keyed_wheel(test);
@@ -153,7 +150,7 @@ static void a_key_takes_the_last_free_place_of_a_page_again(struct kunit *test)
 	while (key)
 		cancel_key(tw, --key);
 	audit(test);
-	/* The same for the first place of a page that is not used. */
+	/* The same holds for the first place of a page that is not used. */
 	arm_key(test, 0);
 	audit(test);
 }
@@ -171,7 +168,7 @@ static void a_place_that_is_taken_for_another_key_forgets_the_first(struct kunit
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
 }
 
-/* A place that is not used again, or whose page goes, is left alone. */
+/* If a place is not used again, or its page is gone, it is left alone. */
 static void a_key_whose_place_is_gone_takes_another(struct kunit *test)
 {
 	struct tw_ctx *tw = keyed_wheel(test);
@@ -366,7 +363,7 @@ static void an_index_that_has_no_memory_refuses_and_keeps_nothing(struct kunit *
 	KUNIT_EXPECT_EQ(test, nr_nodes(tw), 2);
 }
 
-/* Wherever the limit of memory is, the memory taken for the first part is given back. */
+/* If the limit of memory is reached at any point, the memory taken before it is given back. */
 static void a_key_for_which_there_is_not_all_memory_keeps_nothing(struct kunit *test)
 {
 	const u64 nr = (u64)PAGES_PER_KEY_PAGE * PLACES_PER_PAGE;
@@ -376,7 +373,7 @@ static void a_key_for_which_there_is_not_all_memory_keeps_nothing(struct kunit *
 	int err;
 	u64 key;
 
-	/* The next one needs a page of nodes, and one of places. */
+	/* The next key needs a page of nodes, and one of places. */
 	for (key = 0; key < nr; key++)
 		arm_key(test, key);
 	charged = twheel_charged();
@@ -409,7 +406,7 @@ static void a_key_that_is_there_can_still_be_rearmed_at_max_pending(struct kunit
 	cancel_key(tw, 1);
 	how.user_data = 2;
 	KUNIT_EXPECT_EQ(test, arm_result(tw, &how), TWHEEL_CREATED);
-	/* The place that a key had is one more, too. */
+	/* The place that a key had counts, too. */
 	tw->places.max_pending = 2;
 	arm_key(test, 3);
 	cancel_key(tw, 3);
@@ -485,7 +482,7 @@ static void pages_of_nodes_come_and_go_with_pages_of_places(struct kunit *test)
 	}
 }
 
-/* kvmalloc() takes this much, unless memory is fragmented: then it takes less, in single pages. */
+/* kvmalloc() takes this much. If memory is fragmented, it takes less, in single pages. */
 static void an_index_is_charged_for_all_the_memory_that_it_takes(struct kunit *test)
 {
 	struct rhashtable_params params = { .nelem_hint = 1, .max_size = 1 << 18 };
@@ -521,7 +518,7 @@ static void an_index_that_may_not_grow_refuses_a_key_and_keeps_nothing(struct ku
 	expect_charged_for_all(test);
 }
 
-/* Another key takes a place beside it: the first of its page that is free. */
+/* Another key takes the first free place of the page, which is beside it. */
 static void a_key_takes_its_place_again_beside_one_that_another_key_took(struct kunit *test)
 {
 	struct twheel_timeout *t[3];

@@ -108,7 +108,7 @@ static void a_schedule_is_what_was_asked_for_within_bounds(struct kunit *test)
 	t->deadline_ns = rest.deadline_ns;
 }
 
-/* The slack is 2^k - 1 ticks, the greatest within what was asked for. */
+/* The slack is 2^k - 1 ticks, the greatest that is not above the one asked for. */
 static void the_slack_of_a_schedule_is_within_what_was_asked_for(struct kunit *test)
 {
 	static const struct { u32 asked, k; } rows[] = {

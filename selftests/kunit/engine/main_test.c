@@ -22,7 +22,7 @@ static void module_parameters_outside_their_range_are_refused(struct kunit *test
 	EXPECT_PARAMETER(test, kthread_nice, 20, false);
 }
 
-/* A value that is refused leaves the old one. */
+/* If a value is refused, the old one stays. */
 static void limits_outside_their_range_are_refused(struct kunit *test)
 {
 	static const struct {
@@ -55,7 +55,7 @@ static void limits_outside_their_range_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_max_pending_limit, 16777216U);
 }
 
-/* The machine gets more memory, and the limits do not change. */
+/* If the machine gets more memory, the limits do not change. */
 static void a_limit_of_memory_is_shown_as_it_is_in_force(struct kunit *test)
 {
 	const struct kernel_param limits[] = {

@@ -6,7 +6,7 @@
 static void all_memory_is_charged_and_given_back(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
-	/* Beside the wheel, the account of its user takes some memory. */
+	/* In addition to the wheel, the account of its user takes some memory. */
 	long beside = twheel_charged() - atomic_long_read(&tw->memory.charged);
 	u64 *ids;
 
@@ -36,7 +36,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		/* The limit of the user, and that of all users. */
+		/* First the limit of the user is reached, then that of all users. */
 		all = i ? charged + big : charged;
 		each = i ? charged : charged + big;
 		tally_take(tw, before);
@@ -47,7 +47,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 		if (!IS_ERR(other))
 			twheel_put(other);
 		KUNIT_EXPECT_EQ(test, tw->memory.user->nr_wheels, 1UL);
-		/* If a user were never freed, the following would wait for ever. */
+		/* If a user were never freed, the code below would wait for ever. */
 		tw->memory.user->nr_wheels = 1;
 		expect_delta(test, before, nothing);
 		KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 0U);
@@ -67,7 +67,7 @@ static void a_limit_of_memory_says_enospc_and_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, twheel_charged(), charged);
 }
 
-/* Another thread charges memory while a charge is refused, and this is its result. */
+/* Let another thread charge memory while a charge is refused; this is its result. */
 static struct twheel_memory *beside;
 static int beside_says;
 
@@ -79,7 +79,9 @@ static void charge_beside(void)
 		twheel_memory_uncharge(beside, PAGE_SIZE);
 }
 
-/* Otherwise an ARM for which there is memory would fail beside a SETUP for which there is none. */
+/*
+ * If it were, an ARM for which there is memory could fail beside a SETUP for which there is none.
+ */
 static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -88,7 +90,7 @@ static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 
 	beside = &tw->memory;
 	for (i = 0; i < 2; i++) {
-		/* The limit of the user, and that of all users. */
+		/* First the limit of the user is reached, then that of all users. */
 		memory_limit(i ? room : LONG_MAX, i ? room + PAGE_SIZE : room);
 		beside_says = 1;
 		log_call = charge_beside;
@@ -99,7 +101,7 @@ static void a_charge_that_is_refused_is_in_nobodys_way(struct kunit *test)
 	}
 }
 
-/* Otherwise each ENOMEM would reduce the limits for ever. */
+/* If it were, each ENOMEM would reduce the limits for ever. */
 static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -115,7 +117,7 @@ static void memory_that_is_not_to_be_had_is_not_charged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged), of_wheel);
 }
 
-/* From one page to more than are to be had side by side; the case's exit checks the cgroup. */
+/* Try one page, and more than can be had side by side; the case's exit checks the cgroup. */
 static void memory_of_any_size_is_cleared(struct kunit *test)
 {
 	static const size_t sizes[] = {

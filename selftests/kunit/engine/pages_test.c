@@ -3,7 +3,7 @@
  * engine/pages.c: pages by number
  */
 
-/* A table that grows replaces the smaller one, whose memory is given back. */
+/* If a table grows, it replaces the smaller one, whose memory is given back. */
 static void a_table_is_charged_for_once_however_often_it_grows(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;

@@ -46,7 +46,7 @@ static void a_turn_ends_after_a_number_of_steps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)(TURN_STEPS + 1) * PASS_STEP);
 }
 
-/* G2: also if its steps are few, for each may take long. */
+/* G2: it also ends if its steps are few, since each may take long. */
 static void a_turn_ends_with_its_time(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -69,7 +69,7 @@ static void a_turn_ends_with_its_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 10U * PASS_STEP);
 }
 
-/* A million events a second do not mean a wake-up for each step. */
+/* If a million events come in a second, not each step wakes a waiter. */
 static void the_kthread_wakes_a_waiter_once_for_a_thousand_events(struct kunit *test)
 {
 	const unsigned int nr = 3 * max(WAKE_EVERY, PASS_STEP) + 1;
@@ -86,8 +86,8 @@ static void the_kthread_wakes_a_waiter_once_for_a_thousand_events(struct kunit *
 }
 
 /*
- * G2: with PREEMPT_RT, no step leaves it to another thread to wake for its events: that thread may
- * have a low priority.
+ * G2: if the kernel has PREEMPT_RT, no step leaves it to another thread to wake for its events:
+ * that thread may have a low priority.
  */
 static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct kunit *test)
 {
@@ -109,7 +109,7 @@ static void a_step_leaves_waking_only_to_a_thread_that_is_not_preempted(struct k
 	waiter_leaves(tw, &waiter);
 }
 
-/* Steps that only move timeouts do not either. */
+/* Steps that only move timeouts do not wake it, either. */
 static void a_reader_does_not_wait_for_slots_that_are_emptied_ahead(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -130,7 +130,7 @@ static void a_reader_does_not_wait_for_slots_that_are_emptied_ahead(struct kunit
 	waiter_leaves(tw, &waiter);
 }
 
-/* How many entries a level has. */
+/* Return how many entries a level has. */
 static u32 level_entries(struct kunit *test, u32 level)
 {
 	struct tw_ctx *tw = test->priv;
@@ -161,7 +161,7 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
 	KUNIT_EXPECT_EQ(test, level_entries(test, 0), (u32)PASS_STEP);
 	audit(test);
-	/* In the second half, this many in a tick. */
+	/* In the second half, a step moves this many in a tick. */
 	time_set(tw, begin_ns - width_ns / 2 + TICK_NS);
 	while (step(tw))
 		;
@@ -170,7 +170,7 @@ static void an_upper_slot_is_emptied_step_by_step_before_it_begins(struct kunit 
 	KUNIT_EXPECT_FALSE(test, step(tw));
 	left -= PASS_STEP;
 	KUNIT_EXPECT_EQ(test, level_entries(test, 1), left);
-	/* In the last quarter, all. */
+	/* In the last quarter, a step moves all. */
 	time_set(tw, begin_ns - width_ns / 4 + TICK_NS);
 	while (step(tw))
 		;
@@ -204,7 +204,7 @@ static void expired_timeouts_make_others_go_down(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->nr_ahead, 0U);
 }
 
-/* Timeouts that were moved later go to their own slots, and not down. */
+/* If timeouts were moved later, they go to their own slots, and not down. */
 static void a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -220,7 +220,7 @@ static void a_timeout_that_was_moved_later_leaves_an_upper_slot_for_its_own(stru
 	KUNIT_EXPECT_EQ(test, tick_of_expiry(test, t), START_NS / TICK_NS + 5000);
 }
 
-/* G2, G4: other wheels have turns before all is drained, and drained means that all are. */
+/* G2, G4: other wheels have turns before all is drained; the drain is over only when all is. */
 static void a_drain_goes_by_turns(struct kunit *test)
 {
 	const unsigned int nr = (TURN_STEPS + 2) * PASS_STEP;
@@ -238,7 +238,7 @@ static void a_drain_goes_by_turns(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, twheel_is_drained(tw));
 }
 
-/* G3: a timeout that is due when the drain comes has expired, and is not drained. */
+/* G3: if a timeout is due when the drain comes, it has expired, and is not drained. */
 static void a_drain_lets_expire_what_is_due(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -257,8 +257,8 @@ static void a_drain_lets_expire_what_is_due(struct kunit *test)
 }
 
 /*
- * G7: idle connections, each refreshed much more often than its timeout is long, beside passes in
- * each tick. The reason for a pass must not matter.
+ * G7: idle connections are refreshed often within their timeout, while passes come in each tick.
+ * The reason for a pass must not matter.
  */
 #define LENGTH	300
 #define ROUNDS	4
@@ -318,8 +318,8 @@ static void a_refreshed_timeout_moves_twice_in_its_length_at_most(struct kunit *
 }
 
 /*
- * G6: timeouts that were moved later ring the alarm no more often than the time to the first of
- * them can be halved.
+ * G6: if timeouts were moved later, the alarm rings in vain no more often than the time to the
+ * first of them can be halved.
  */
 static void alarms_in_vain_are_few_before_the_first_is_due(struct kunit *test)
 {
@@ -342,7 +342,10 @@ static void alarms_in_vain_are_few_before_the_first_is_due(struct kunit *test)
 	for (i = 0; i < nr; i++)
 		rearm_to(tw, ids[i], .expires_ns = first_ns, .flags = TWHEEL_ARM_ABSOLUTE);
 	while (!nr_unread(tw)) {
-		/* 12 halves, and the slots of two levels on the way. */
+		/*
+		 * The time can be halved 12 times, and there are the slots of two levels on the
+		 * way.
+		 */
 		KUNIT_ASSERT_LT(test, rung++, 13U + 20);
 		KUNIT_ASSERT_LE(test, tw->alarm.at_ns, first_ns);
 		time_set(tw, max(time_of(tw), tw->alarm.at_ns));

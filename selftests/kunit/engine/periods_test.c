@@ -78,7 +78,7 @@ static void a_period_that_passes_while_its_event_is_taken_has_the_next_event(str
 	KUNIT_EXPECT_EQ(test, tw->events.late, nr_late);
 }
 
-/* G1, G4: a period counts from the edge of its tick on, as soon as somebody asks. */
+/* G1, G4: if somebody asks for the event, a period counts from the edge of its tick on. */
 static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -100,7 +100,7 @@ static void periods_of_an_unread_event_are_counted_when_it_is_settled(struct kun
 	KUNIT_EXPECT_EQ(test, info.pending, 1ULL);
 	KUNIT_EXPECT_EQ(test, info.next_expiry_ns,
 			edge_after_ns(&tw->clock, at_ns + 4 * PERIOD_NS));
-	/* The edge of the tick, not the deadline, is when a period counts. */
+	/* A period counts from the edge of its tick on, and not from its deadline. */
 	time_set(tw, at_ns + 4 * PERIOD_NS);
 	twheel_query(tw, &status, 1, false);
 	KUNIT_EXPECT_EQ(test, status.count, 4U);
@@ -137,7 +137,7 @@ static void a_limit_that_is_reached_unread_ends_with_the_read(struct kunit *test
 	KUNIT_EXPECT_FALSE(test, timeout_is_live(t));
 }
 
-/* G4: they are in the event, which is flagged unless it was the last one. */
+/* G4: the event has the periods. If it was not the last one, it is flagged as drained. */
 static void a_drained_event_counts_the_periods_that_passed_unread(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -176,7 +176,7 @@ static void a_limit_bounds_the_periods_that_pass_at_once(struct kunit *test)
 		arm(test, &(struct twheel_arm) {
 			.expires_ns = TICK_NS, .interval_ns = PERIOD_NS,
 			.repeats = repeats });
-		/* Three periods at once, and then the rest. */
+		/* Three periods pass at once, and then the rest. */
 		expire_at(tw, begun_ns + TICK_NS + 2 * PERIOD_NS);
 		KUNIT_ASSERT_EQ(test, tw->events.expirations - before, (u64)min(repeats, 3U));
 		expire_at(tw, begun_ns + TICK_NS + 100 * PERIOD_NS);
@@ -220,7 +220,7 @@ static void a_fixed_rate_does_not_drift(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, timeout_extra(t)->deliveries, 10U);
 }
 
-/* A timeout that was due when armed belongs to no tick: its periods count up to now. */
+/* If a timeout was due when armed, it belongs to no tick: its periods count up to now. */
 static void periods_of_an_overdue_timeout_count_within_the_present_tick(struct kunit *test)
 {
 	struct twheel_arm how = {

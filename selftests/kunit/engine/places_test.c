@@ -71,7 +71,7 @@ static void places_are_counted_exactly(struct kunit *test)
 	}
 }
 
-/* As if 2^30 - 40 places were in use: it takes no memory, but the sums are the same. */
+/* Pretend that 2^30 - 40 places are in use: that takes no memory, but the sums are the same. */
 static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -94,7 +94,7 @@ static void the_last_places_of_the_largest_wheel_are_counted_exactly(struct kuni
 	tw->places.max_pending = limit;
 }
 
-/* Under the lock of the wheel no page is added. */
+/* If the caller has the lock of the wheel, no page is added. */
 static void a_place_that_is_not_at_hand_under_the_lock_says_why(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_with(test, max_pending, 1);
@@ -132,7 +132,7 @@ static void end_it(struct tw_ctx *tw, u64 id, enum ending_way way)
 		cancel(tw, id);
 }
 
-/* G8: after 2^32 timeouts a place could give out an old id again. It is not used any more. */
+/* G8: after 2^32 timeouts, a place could give out an old id again, so it is not used any more. */
 static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 {
 	enum ending_way way;
@@ -167,7 +167,7 @@ static void a_place_whose_generations_are_used_up_retires(struct kunit *test)
 	}
 }
 
-/* G8: the last generations of all places of a page, one by one. */
+/* G8: try the last generations of all places of a page, one by one. */
 static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_with(test, max_pending, 1);
@@ -177,7 +177,7 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 	u64 id;
 
 	KUNIT_ASSERT_NOT_NULL(test, gen);
-	/* One page, each place of which has four generations left. */
+	/* There is one page, and each of its places has four generations left. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, 0))), TWHEEL_WAS_PENDING);
 	for (i = 0; i < PLACES_PER_PAGE; i++)
 		place_of(tw, i)->word = (u64)(U32_MAX - 3) << GEN_SHIFT | i;
@@ -190,14 +190,14 @@ static void no_id_is_given_out_twice_not_even_the_last_ones(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, cancel(tw, id), TWHEEL_WAS_PENDING);
 		KUNIT_ASSERT_EQ(test, cancel(tw, id), -ENOENT);
 	}
-	/* All have retired, and the limit is still one: another page is made. */
+	/* If all have retired, the limit is still one: another page is made. */
 	KUNIT_EXPECT_EQ(test, census_take(test).retired, PLACES_PER_PAGE);
 	KUNIT_ASSERT_EQ(test, arm_plain(tw, &id), 0);
 	KUNIT_EXPECT_GE(test, (u32)id, PLACES_PER_PAGE);
 	KUNIT_EXPECT_EQ(test, tw->places.pages.nr, 2U);
 }
 
-/* Take some, so that others stay unused, and go. */
+/* Take some, so that the others become unused and are given back. */
 static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -217,7 +217,7 @@ static void a_page_that_is_in_use_is_filled_before_another_is_begun(struct kunit
 	KUNIT_EXPECT_NE(test, (u32)id / PLACES_PER_PAGE, 7U);
 }
 
-/* G8: pages come again with the indices of old ones, and all their ids are new. */
+/* G8: if pages come again with the indices of old ones, all their ids are new. */
 static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -249,7 +249,7 @@ static void pages_of_a_burst_are_given_back_and_come_again_with_new_ids(struct k
 	cancel_ids(tw, ids, MAX_PENDING);
 }
 
-/* Half as many as there are others are kept, and a few. */
+/* Half as many unused pages as used ones are kept, and a few more. */
 static void pages_that_may_soon_be_needed_are_kept(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -265,14 +265,14 @@ static void pages_that_may_soon_be_needed_are_kept(struct kunit *test)
 	shrink(test);
 	KUNIT_EXPECT_EQ(test, tw->places.nr_pages, used + UNUSED_SLACK + used / 2);
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&tw->memory.shrink));
-	/* One page more, and memory is given back again, after a while. */
+	/* If one more page becomes unused, memory is given back again, after a while. */
 	for (i = 0; i < MAX_PENDING && tw->places.nr_unused <= UNUSED_SLACK + used / 2; i++)
 		cancel(tw, ids[i]);
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));
 	KUNIT_EXPECT_EQ(test, work_delay, (unsigned long)HZ);
 }
 
-/* G8: few generations would be left for later pages. */
+/* G8: if it went, few generations would be left for later pages. */
 static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -294,7 +294,7 @@ static void a_page_that_has_used_half_of_its_generations_stays(struct kunit *tes
 		KUNIT_ASSERT_EQ(test, (u32)ids[i] / PLACES_PER_PAGE % 2, 0U);
 }
 
-/* However many stay side by side: each takes its own hold of the lock. */
+/* If many pages stay side by side, the lock is taken for each of them anew. */
 static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -317,7 +317,7 @@ static void one_page_that_stays_is_visited_under_the_lock(struct kunit *test)
 	audit(test);
 }
 
-/* G8: a lookup may have found one of its places just now. */
+/* G8: a lookup may have found one of its places just before. */
 static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -331,7 +331,7 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	charged = atomic_long_read(&tw->memory.charged);
 	mutex_lock(&tw->places.mutex);
 	KUNIT_EXPECT_TRUE(test, page_pick(&tw->places, &page));
-	/* No key takes a place of it again. */
+	/* No key takes a place of the page again. */
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_FALSE(test, page_has_free(page));
 	memory = virt_to_page(page);
@@ -352,7 +352,7 @@ static void a_page_that_was_removed_stays_until_rcu_lets_go_of_it(struct kunit *
 	expect_charged_for_all(test);
 }
 
-/* The work may have checked the pages of places for the last time. */
+/* The work may have checked the pages of places before that for the last time. */
 static void places_that_are_freed_while_memory_is_given_back_have_it_begin_again(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -360,7 +360,7 @@ static void places_that_are_freed_while_memory_is_given_back_have_it_begin_again
 	unsigned long end = jiffies + 3 * HZ;
 	u64 *ids = arm_all(test);
 
-	/* It waits for the mutex. */
+	/* The work waits for the mutex. */
 	mutex_lock(&tw->places.mutex);
 	queue_work(twheel_memory_queue, work);
 	while (!(work_busy(work) & WORK_BUSY_RUNNING) && time_before(jiffies, end))
@@ -411,13 +411,13 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 	both = extra_page(page[0]->extra);
 	KUNIT_EXPECT_PTR_EQ(test, page[0]->extra, &both[0]);
 	KUNIT_EXPECT_PTR_EQ(test, page[1]->extra, &both[PLACES_PER_PAGE]);
-	/* A page of places that is far from them has its own. */
+	/* If a page of places is far from them, it has a page of its own. */
 	KUNIT_ASSERT_EQ(test, twheel_extra_provide(tw, 5 * PLACES_PER_PAGE, false), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
-	/* A page that does not exist needs none. */
+	/* If a page of places does not exist, it needs none. */
 	KUNIT_EXPECT_EQ(test, twheel_extra_provide(tw, NR_INDICES - 1, true), 0);
-	/* The page that was unused last goes first. */
+	/* The page of places that became unused last goes first. */
 	cancel_ids(tw, ids + 2 * PLACES_PER_PAGE, MAX_PENDING - 2 * PLACES_PER_PAGE);
 	cancel_ids(tw, ids + PLACES_PER_PAGE, PLACES_PER_PAGE);
 	cancel_ids(tw, ids, PLACES_PER_PAGE);
@@ -427,7 +427,7 @@ static void the_page_for_periods_goes_with_the_last_page_that_needs_it(struct ku
 	expect_charged_for_all(test);
 }
 
-/* Whichever allocation fails: the memory taken before it is given back. */
+/* If any of the allocations fails, the memory taken before it is given back. */
 static void all_memory_that_is_charged_is_there_at_any_limit(struct kunit *test)
 {
 	unsigned int pages, keyed, i;
@@ -459,13 +459,13 @@ static void all_memory_that_is_charged_is_there_at_any_limit(struct kunit *test)
 /**
  * struct holder - a thread that holds a mutex
  * @work: runs hold()
- * @mutex: the mutex, any of a wheel's
+ * @mutex: any mutex of a wheel
  * @holds: the thread has the mutex
  * @done: the thread may unlock it
  */
 struct holder {
 	struct kthread_work work;
-	struct mutex *mutex;	/* any of a wheel's */
+	struct mutex *mutex;	/* any mutex of a wheel */
 	struct completion holds;
 	struct completion done;
 };
@@ -476,7 +476,7 @@ static void hold(struct kthread_work *work)
 
 	mutex_lock(holder->mutex);
 	complete(&holder->holds);
-	/* For ever, from the view of the waiting caller. */
+	/* For the caller that waits, this is for ever. */
 	wait_for_completion_timeout(&holder->done, 3 * HZ);
 	mutex_unlock(holder->mutex);
 }
@@ -508,7 +508,7 @@ static void a_fatal_signal_ends_waiting_for_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rearm(tw, ids[0], &periodic), TWHEEL_WAS_PENDING);
 }
 
-/* Cancel those of the timeouts that are in some pages of places. */
+/* Cancel the timeouts that are in some pages of places. */
 static void cancel_in_pages(struct tw_ctx *tw, const u64 *ids, u32 first, u32 last)
 {
 	unsigned int i;
@@ -518,7 +518,7 @@ static void cancel_in_pages(struct tw_ctx *tw, const u64 *ids, u32 first, u32 la
 			cancel(tw, ids[i]);
 }
 
-/* Either of the two has had a period, and either of them goes, while the other stays. */
+/* One of the two has had a period, and one of them goes, while the other stays. */
 static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(struct kunit *test)
 {
 	unsigned int had, goes, i;
@@ -532,7 +532,7 @@ static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(stru
 				if (had & BIT(i))
 					twheel_extra_provide(tw, i * PLACES_PER_PAGE, false);
 			expect_charged_for_all(test);
-			/* The page that was unused last goes first. */
+			/* The page of places that became unused last goes first. */
 			cancel_in_pages(tw, ids, 2, U32_MAX);
 			cancel_in_pages(tw, ids, goes, goes);
 			shrink(test);
@@ -544,7 +544,9 @@ static void the_page_for_periods_stays_as_long_as_one_of_two_pages_needs_it(stru
 	}
 }
 
-/* Either of two pages side by side has had a period: the case's exit counts what is left. */
+/*
+ * One of two pages side by side has had a period: the case's exit counts the memory that is left.
+ */
 static void the_page_for_periods_goes_with_the_last_close(struct kunit *test)
 {
 	unsigned int had, i;

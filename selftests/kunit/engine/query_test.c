@@ -16,7 +16,7 @@ static void query_reports_what_a_timeout_is_doing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, status.state,
 			start->drains ? TWHEEL_STATE_DRAINED :
 			start->fires ? TWHEEL_STATE_EXPIRED : TWHEEL_STATE_PENDING);
-	/* With a fixed rate the timeout is pending while its event is unread. */
+	/* If its rate is fixed, the timeout is pending while its event is unread. */
 	waits = (!start->fires && !start->drains) || start->to.read == GOES_ON;
 	KUNIT_EXPECT_EQ(test, status.left_ns, !waits || status.deadline_ns < time_of(tw) ? 0 :
 					      status.deadline_ns - time_of(tw));

@@ -11,7 +11,7 @@ static void read_takes_the_event_and_the_timeout_that_ended_with_it(struct kunit
 	expect_outcome(test, action_read, start->to.read);
 }
 
-/* G3: the event says what happens to the timeout, at whichever period it is read. */
+/* G3: the event says whether the timeout ends, at whichever period it is read. */
 static void an_event_says_ended_exactly_if_its_timeout_ends(struct kunit *test)
 {
 	static const struct { u32 kind; unsigned int periods; bool ended; } rows[] = {
@@ -45,7 +45,7 @@ static void an_event_says_ended_exactly_if_its_timeout_ends(struct kunit *test)
 	}
 }
 
-/* G3: no period follows in a wheel that is draining, and the event says so. */
+/* G3: if a wheel is draining, no period follows, and the event says so. */
 static void a_periodic_event_that_is_read_in_a_drain_is_the_last_one(struct kunit *test)
 {
 	static const u32 kinds[] = { PE, FD, PE | SL, FD | LI };
@@ -182,7 +182,7 @@ static void a_read_that_faults_anywhere_loses_no_event(struct kunit *test)
 	KUNIT_EXPECT_GT(test, nr, 3 * 6 + 3);
 }
 
-/* A program of another release has events of another size. */
+/* If a program is of another release, its events have another size. */
 static void an_event_is_as_long_as_the_reader_wants_it(struct kunit *test)
 {
 	u32 size = TWHEEL_EVENT_SIZE_MIN + 16;
@@ -232,8 +232,8 @@ static void read_takes_no_more_events_than_it_has_room_for(struct kunit *test)
 }
 
 /*
- * G4: whichever access faults, and at any byte of an event, the events that follow come to their
- * own places: the caller has the fault served, and goes on with the same iterator.
+ * G4: if an access faults at any byte of an event, the events that follow come to their own places:
+ * the caller has the fault served, and goes on with the same iterator.
  */
 static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
 {
@@ -276,8 +276,8 @@ static void an_event_that_faults_shifts_none_behind_it(struct kunit *test)
 }
 
 /*
- * G1: a period whose deadline has passed, and whose tick has not ended, is neither reported nor
- * due.
+ * G1: if the deadline of a period has passed, but its tick has not ended, it is neither reported
+ * nor due.
  */
 static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(struct kunit *test)
 {
@@ -294,7 +294,7 @@ static void a_period_waits_for_the_edge_of_its_tick_when_the_one_before_is_read(
 			deadline_tick(&tw->clock, START_NS + DELAY_NS + PERIOD_NS));
 }
 
-/* The period after the last one that comes is in no slot: no pass finds it. */
+/* If a period never comes, it is in no slot: no pass finds it. */
 static void a_period_that_never_comes_is_put_aside(struct kunit *test)
 {
 	struct twheel_arm how = { .expires_ns = DELAY_NS, .interval_ns = TWHEEL_TIME_NEVER };

@@ -17,7 +17,7 @@ static void rearm_to_a_later_time_begins_a_new_schedule(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timeout_is_unread(t));
 }
 
-/* G2: a deadline that has passed waits for no tick. */
+/* G2: if the deadline has passed, it waits for no tick. */
 static void rearm_to_the_past_makes_an_event_at_once(struct kunit *test)
 {
 	const struct start *start = test->param_value;
@@ -33,7 +33,7 @@ static void rearm_to_the_past_makes_an_event_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event.count, 1U);
 }
 
-/* G8: neither an id of another generation, nor one that has ended. */
+/* G8: if an id is of another generation, or has ended, it names no timeout. */
 static void rearm_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -53,7 +53,7 @@ static void rearm_of_any_other_id_says_enoent_and_changes_nothing(struct kunit *
 	KUNIT_EXPECT_EQ(test, rearm_to(tw, id, .expires_ns = 1), -ENOENT);
 }
 
-/* G7: a plain timeout that moves later stays where it is; one that moves earlier does not. */
+/* G7: if a plain timeout moves later, it stays in its slot; if it moves earlier, it does not. */
 static void a_timeout_that_moves_later_keeps_its_slot(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -211,8 +211,8 @@ static void a_rearm_to_now_makes_an_event_at_once(struct kunit *test)
 }
 
 /*
- * There is no memory for the first element, which fails alone: the second one needs none, since
- * the page beside its own has it already.
+ * If there is no memory for the first element, it fails alone: the second one needs none, since the
+ * page beside its own has it already.
  */
 static void a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs(struct kunit *test)
 {
@@ -244,7 +244,7 @@ static void a_rearm_without_memory_for_one_element_finds_what_the_next_one_needs
 	KUNIT_EXPECT_EQ(test, how[1].result, TWHEEL_WAS_PENDING);
 }
 
-/* The way of a vector of one element. */
+/* Re-arm as a vector of one element does. */
 static bool rearm_alone(struct tw_ctx *tw, u64 id, u64 deadline_ns)
 {
 	struct twheel_arm how = {

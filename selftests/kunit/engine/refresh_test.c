@@ -3,7 +3,7 @@
  * engine/refresh.c: the pages of the refresh table
  */
 
-/* The word of a timeout that is armed when there are words. */
+/* Return the word of a timeout that is armed when the table exists. */
 static u64 fresh_word(struct tw_ctx *tw, u64 id)
 {
 	return timeout_known_ns(place_of(tw, (u32)id)) >> tw->words.shift <<
@@ -11,7 +11,7 @@ static u64 fresh_word(struct tw_ctx *tw, u64 id)
 	       (id >> 32 & TWHEEL_REFRESH_GEN_MASK);
 }
 
-/* The word of a timeout that was armed before: the generation is an older one. */
+/* Return the word of a timeout that was armed before: the generation is an older one. */
 static u64 late_word(u64 id)
 {
 	return ((id >> 32) - 1) & TWHEEL_REFRESH_GEN_MASK;
@@ -58,7 +58,7 @@ static void a_fatal_signal_ends_making_a_large_table(struct kunit *test)
 		rcu_read_lock();
 		word = *word_at(&tw->words, i);
 		rcu_read_unlock();
-		/* The generation before that of the places. */
+		/* The word has the generation before that of the places. */
 		KUNIT_ASSERT_EQ(test, word, 0ULL);
 	}
 	pass(tw);
@@ -125,7 +125,7 @@ static void words_go_with_their_places_and_come_again(struct kunit *test)
 	expect_charged_for_all(test);
 }
 
-/* One page of places stays, which has words in two pages. */
+/* The page of places that stays has words in two pages. */
 static void words_stay_with_the_only_page_of_places_that_has_any_there(struct kunit *test)
 {
 	const u32 nr = WORDS_PER_PAGE / PLACES_PER_PAGE;
@@ -152,7 +152,7 @@ static void words_stay_with_the_only_page_of_places_that_has_any_there(struct ku
 	expect_charged_for_all(test);
 }
 
-/* A fatal signal ended it. Then places are added that had no words. */
+/* A fatal signal has ended the making of a table, and then places are added that have no words. */
 static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -163,7 +163,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	cancel_ids(tw, ids, MAX_PENDING);
 	shrink(test);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
-	/* As if the signal had come at the last page. */
+	/* Pretend that the signal came at the last page. */
 	tw->words.made = false;
 	arm_many(test, MAX_PENDING, ids);
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
@@ -174,7 +174,7 @@ static void a_table_that_was_not_finished_is_finished_later(struct kunit *test)
 	}
 }
 
-/* Make the place of a timeout look as if it was used this often; return the timeout's id then. */
+/* Let the place of a timeout look as if it was used this often; return the new id. */
 static u64 generation_set(struct tw_ctx *tw, u64 id, u32 gen)
 {
 	struct twheel_timeout *t = place_of(tw, (u32)id);
@@ -184,8 +184,8 @@ static u64 generation_set(struct tw_ctx *tw, u64 id, u32 gen)
 }
 
 /*
- * A word of zeroes has the generation 0, which is that of a place after 2^28 uses. Its deadline,
- * in 36 bits, is later than one that is more than half of their range ahead of it.
+ * A word of zeroes has the generation 0, as a place has after 2^28 uses. Its deadline, in 36 bits,
+ * looks later than one beyond half of their range.
  */
 static void a_table_that_is_not_finished_moves_nothing(struct kunit *test)
 {
@@ -222,7 +222,10 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&tw->memory.shrink));
 	KUNIT_EXPECT_EQ(test, work_delay, 0UL);
 	shrink(test);
-	/* The table of pages stays, and the page that users see in place of these. */
+	/*
+	 * The table of pages stays, and so does the page that users see in place of the missing
+	 * ones.
+	 */
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&tw->memory.charged),
 			charged + 2 * (long)PAGE_SIZE);
 	expect_charged_for_all(test);
@@ -234,7 +237,7 @@ static void a_table_that_cannot_be_finished_is_given_back(struct kunit *test)
 }
 
 /*
- * ARM has taken the place, and has found no table. The word has an older generation then: it does
+ * If ARM has taken the place before there was a table, the word has an older generation: it does
  * not count, and a user may overwrite it.
  */
 static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct kunit *test)
@@ -284,8 +287,8 @@ static void a_timeout_of_any_generation_keeps_its_deadline_in_a_new_table(struct
 }
 
 /*
- * G8: a page comes with the number of an old one. A place whose word has the id of a near
- * generation skips that, and wastes no more generations than that.
+ * G8: a page comes with the number of an old one. If the word of a place has a near generation, the
+ * place skips that one, and no more.
  */
 static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 {
@@ -328,7 +331,7 @@ static void a_place_passes_by_the_generation_of_its_word(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->places.first_gen, highest + 1);
 }
 
-/* Places that have retired need others instead, and those have words as well. */
+/* If places have retired, others are needed instead, and those have words as well. */
 static void users_can_map_the_words_of_more_places_than_there_may_be(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -365,7 +368,7 @@ static void a_store_counts_for_its_generation_and_only_to_later(struct kunit *te
 		*word_of(tw, id) ^= BIT_ULL(bit);
 		KUNIT_ASSERT_EQ(test, deadline_in_force(tw, id), deadline_ns);
 	}
-	/* A deadline beyond the end of time is the end of time. */
+	/* If a deadline is beyond the end of time, it is the end of time. */
 	*word_of(tw, id) = fresh_word(tw, id) +
 			   (BIT_ULL(35) - 1) * BIT_ULL(TWHEEL_REFRESH_GEN_BITS);
 	KUNIT_EXPECT_LE(test, deadline_in_force(tw, id), TWHEEL_TIME_NEVER);
@@ -432,7 +435,7 @@ static void every_call_goes_by_the_deadline_that_was_stored(struct kunit *test)
 	KUNIT_EXPECT_LT(test, event.deadline_ns, START_NS + 21 * TICK_NS);
 }
 
-/* A refresh is found late, and the slack is still there. */
+/* If a refresh is found late, the slack is still there. */
 static void a_refresh_keeps_the_slack(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -459,8 +462,8 @@ static void a_refresh_keeps_the_slack(struct kunit *test)
 }
 
 /*
- * G2: the slot of a timeout was emptied ahead, by a deadline that a user has stored. A REARM to
- * an earlier time finds the timeout.
+ * G2: if the slot of a timeout was emptied ahead by a stored deadline, a REARM to an earlier time
+ * finds the timeout.
  */
 static void a_stored_deadline_is_known_once_the_timeout_was_put_elsewhere(struct kunit *test)
 {
@@ -498,7 +501,7 @@ static void the_last_grain_of_time_can_be_stored(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, deadline_in_force(tw, how.id), TWHEEL_TIME_NEVER);
 }
 
-/* Another thread adds the first page of words to this wheel. */
+/* Let another thread add the first page of words to this wheel. */
 static struct tw_ctx *words_wheel;
 static int words_say;
 
@@ -510,8 +513,8 @@ static void words_come(void)
 }
 
 /*
- * The fault has found no page, and then a page of words comes. The case's exit checks the
- * reference.
+ * The fault has found no page, and then another thread adds a page of words. The case's exit checks
+ * the reference.
  */
 static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *test)
 {
@@ -532,7 +535,7 @@ static void a_fault_that_finds_another_page_lets_go_of_the_first(struct kunit *t
 	KUNIT_EXPECT_NOT_NULL(test, words_of_nr(tw, 0));
 }
 
-/* All pages that no place needs go, however many. */
+/* If no place needs a page, it goes, however many there are. */
 static void words_of_a_large_burst_go(struct kunit *test)
 {
 	const unsigned int nr = (SHRINK_STEP + 6) * WORDS_PER_PAGE;

@@ -3,7 +3,7 @@
  * engine/time.h: the ticks of timeouts with slack, in all states of a schedule
  */
 
-/* G1, G2: compared with a loop that goes on from the deadline, tick by tick. */
+/* G1, G2: compare with a loop that goes on from the deadline, tick by tick. */
 static void a_timeout_is_due_in_the_first_tick_that_its_slack_leaves(struct kunit *test)
 {
 	const struct twheel_clockwork clock = { .tick_ns = 7, .never_ns = 10000 };
@@ -116,7 +116,7 @@ static void a_timeout_with_slack_sets_the_alarm_to_its_tick(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 0);
 	expire_at(tw, 1024 * TICK_NS);
 	KUNIT_EXPECT_EQ(test, read_one(tw, &event), 1);
-	/* A periodic one that goes on sets it to the tick of its next period. */
+	/* If a periodic timeout goes on, it sets the alarm to the tick of its next period. */
 	arm(test, &(struct twheel_arm) {
 		.expires_ns = TICK_NS, .interval_ns = TICK_NS, .slack_ticks = 63 });
 	pass(tw);
@@ -128,7 +128,9 @@ static void a_timeout_with_slack_sets_the_alarm_to_its_tick(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, 1152 * TICK_NS);
 }
 
-/* A stall ends within the ticks that the slack leaves out: the periods since the last edge wait. */
+/*
+ * If a stall ends within the ticks that the slack leaves out, the periods since the last edge wait.
+ */
 static void periods_of_a_stall_count_to_the_last_edge_that_the_slack_leaves(struct kunit *test)
 {
 	u64 tick = round_up(START_NS / TICK_NS, 8) + 1;

@@ -78,7 +78,7 @@ static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 }
 
-/* G6: after several steps that did all there is to do, it does not ring again. */
+/* G6: if several steps have done all that was due, it does not ring again. */
 static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -95,7 +95,7 @@ static void the_softirq_that_has_done_all_does_not_ring_again(struct kunit *test
 	KUNIT_EXPECT_FALSE(test, turn_take(tw));
 }
 
-/* G5: it takes this much time. */
+/* G5: the softirq works for this long. */
 static void the_softirq_ends_with_its_time(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -126,10 +126,7 @@ static void the_softirqs_of_a_processor_share_its_time(struct kunit *test)
 	processor_has_worked(begin_ns + 20000, begin_ns + 50000);
 	left_ns[2] = processor_left_ns(begin_ns + 50000);
 	left_ns[3] = processor_left_ns(begin_ns + 60000);
-	/*
-	 * Time that was not used long ago is no credit. If a softirq takes too long, none is
-	 * left.
-	 */
+	/* Unused time of long ago is no credit. If a softirq takes too long, nothing is left. */
 	processor_has_worked(2 * begin_ns, 2 * begin_ns + 150000);
 	left_ns[4] = processor_left_ns(2 * begin_ns + 150000);
 	left_ns[5] = processor_left_ns(2 * begin_ns + 300000);
@@ -174,7 +171,7 @@ static void rings_without_a_share(struct kunit *test, bool user)
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
 }
 
-/* G5: neither for a user whose share is used up, nor on such a processor; the kthread does it. */
+/* G5: if the share of the user or of the processor is used up, the kthread does the work. */
 static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -198,7 +195,7 @@ static void a_share_that_is_used_up_leaves_the_work_to_the_kthread(struct kunit 
 	work_is_paid(tw);
 }
 
-/* G2: if the kthread gets no processor, the softirq does it as soon as there is a share again. */
+/* G2: if the kthread gets no processor, the softirq does the work when there is a share again. */
 static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -213,7 +210,7 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 		u64 at_ns;
 
 		rings_without_a_share(test, user);
-		/* An ARM that comes meanwhile finds the alarm set. */
+		/* If an ARM comes before that, it finds the alarm set. */
 		at_ns = tw->alarm.at_ns;
 		arm(test, &later);
 		KUNIT_EXPECT_EQ(test, tw->alarm.at_ns, at_ns);
@@ -236,7 +233,7 @@ static void the_softirq_goes_on_when_there_is_a_share_again(struct kunit *test)
 	work_is_paid(tw);
 }
 
-/* G5: with short ticks, an alarm that rings at each of them would be work as well. */
+/* G5: if ticks are short, an alarm at each of them would be work as well. */
 static void a_share_that_is_used_up_does_not_ring_with_each_short_tick(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_with(test, tick_ns, NSEC_PER_USEC);
@@ -285,7 +282,7 @@ static void the_time_of_the_softirq_is_charged(struct kunit *test)
 	work_is_paid(tw);
 }
 
-/* A machine that stood still for an hour is neither the processor's fault nor the user's. */
+/* If the machine stood still for an hour, that is no fault of the processor or the user. */
 static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struct kunit *test)
 {
 	const u64 begin_ns = 1000 * NSEC_PER_SEC;
@@ -301,8 +298,8 @@ static void an_hour_for_which_the_machine_stood_still_is_charged_to_nobody(struc
 }
 
 /*
- * G2: the softirq only tries the lock; it comes again in a moment, and after some tries the
- * kthread is asked, while the alarm rings on.
+ * G2: the softirq only tries the lock. If the lock is taken, it tries again in a moment; after some
+ * tries it asks the kthread, and the alarm rings on.
  */
 static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 {
@@ -341,7 +338,7 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 				KUNIT_EXPECT_TRUE(test, turn_take(tw));
 			}
 		}
-		/* The softirq gets the lock, and has all its tries again. */
+		/* If the softirq gets the lock, it has all its tries again. */
 		KUNIT_EXPECT_FALSE(test, alarm_rings_now(tw));
 		KUNIT_EXPECT_EQ(test, nr_unread(tw), round + 1);
 		KUNIT_EXPECT_EQ(test, tw->alarm.nr_missed, 0U);
@@ -351,7 +348,7 @@ static void an_alarm_that_finds_the_lock_taken_rings_again(struct kunit *test)
 }
 
 /*
- * The softirq is late, or has @missed the lock; a timeout that is due when armed waits for no
+ * If the softirq is late, or has @missed the lock, a timeout that is due when armed waits for no
  * edge.
  */
 static void arm_what_is_due_beside_an_alarm(struct kunit *test, bool missed)
@@ -395,7 +392,7 @@ static void a_timeout_that_is_due_while_the_softirq_is_late_is_an_event_at_once(
 	arm_what_is_due_beside_an_alarm(test, false);
 }
 
-/* DRAIN takes its steps itself, and the kthread does if a signal ends it. */
+/* DRAIN takes its steps itself; if a signal ends it, the kthread takes them. */
 static void the_softirq_leaves_a_drain_alone(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -414,7 +411,7 @@ static void the_softirq_leaves_a_drain_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 1U);
 }
 
-/* G4: an ARM that had not got the lock is in the wheel before the next alarm is set. */
+/* G4: if an ARM had not got the lock, it is in the wheel before the next alarm is set. */
 static void the_softirq_empties_the_inbox(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);

@@ -8,7 +8,7 @@
 
 /* Pages */
 
-/* A case sets it to have all pages and areas refused. */
+/* If a case sets it, all pages and areas are refused. */
 static bool no_memory;
 
 /**
@@ -96,7 +96,7 @@ static void area_free(const void *area)
 #define __vmalloc	area_alloc
 #define vfree		area_free
 
-/* Another thread does this while a user is allocated. */
+/* Let another thread do this while a user is allocated. */
 static void (*alloc_call)(void);
 
 static void *object_alloc(size_t size, gfp_t flags)
@@ -123,7 +123,7 @@ static void object_free(const void *object)
 
 #define kfree(object)	object_free(object)
 
-/* Another thread does this before a page is locked, once. */
+/* Let another thread do this before a page is locked, once. */
 static void (*lock_page_call)(void);
 
 static void page_lock(struct page *page)
@@ -138,7 +138,7 @@ static void page_lock(struct page *page)
 
 #define lock_page(page)	page_lock(page)
 
-/* Other threads do this in a grace period, once. */
+/* Let other threads do this in a grace period, once. */
 static void (*grace_call)(void);
 
 static void grace_wait(void)
@@ -155,7 +155,7 @@ static void grace_wait(void)
 
 /* The work queue */
 
-/* The work that waits, and for how long, jiffies. No case takes an hour: none ever begins. */
+/* The work that waits, and its delay in jiffies. It never begins: no case takes an hour. */
 static struct delayed_work *work_waiting;
 static unsigned long work_delay;
 
@@ -179,7 +179,7 @@ static bool work_cancel(struct delayed_work *work)
 
 /* The log */
 
-/* Another thread does this while a limit refuses memory, before that is logged. */
+/* Let another thread do this while a limit refuses memory, before that is logged. */
 static void (*log_call)(void);
 
 static bool log_may_tell(struct ratelimit_state *state)
@@ -195,13 +195,13 @@ static bool log_may_tell(struct ratelimit_state *state)
 /* The memory of users */
 
 /**
- * struct user_memory - what happens when the engine accesses the memory of a user, which is the
- *	kernel's here
- * @left: accesses that succeed before all fault; negative if none does
+ * struct user_memory - the engine's accesses to the memory of a user, which is the kernel's
+ *	here
+ * @left: accesses that succeed before all others fault; if negative, none faults
  * @faulted: an access has faulted
- * @nr: accesses so far, those that have faulted included
+ * @nr: accesses so far, including those that have faulted
  * @call_at: @call is called before the access of this number
- * @call: what another thread does at that time
+ * @call: lets another thread do something at that time
  * @tw: the wheel
  * @under_lock: the case has the lock of the wheel itself
  * @nr_unserved: accesses under a lock that a fault would have put to sleep
@@ -279,7 +279,7 @@ static unsigned long user_copy(void *to, const void *from, size_t n)
 #endif
 #include "../../../engine/user_access.h"
 
-/* An access that faults has written half, as at the end of a page. */
+/* If an access faults, half of it was written, as at the end of a page. */
 static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
 {
 	void *at = (void __force *)to->ubuf + to->iov_offset;
@@ -301,7 +301,7 @@ static size_t iter_write(const void *from, size_t n, struct iov_iter *to)
 
 /* The clock of the machine */
 
-/* The time of the engine's clock for its own work, if it is not 0; and its step at each reading. */
+/* The engine's clock for its own work, if it is not 0; and its step at each reading. */
 static u64 machine_ns, machine_step_ns;
 
 static u64 machine_now(void)
@@ -324,10 +324,10 @@ static u64 machine_real_ns;
 
 /**
  * struct machine_alarm - the hrtimers of wheels with a virtual clock, none of which ever rings
- * @used: there are these in place of the kernel's
+ * @used: these take the place of the kernel's hrtimers
  * @is_on: it was set, and not cancelled
- * @at_ns: when it was to ring; after what time, if @relative
- * @range_ns: how much later it might
+ * @at_ns: when it was to ring; if @relative, after how long
+ * @range_ns: how much later it might ring
  * @relative: @at_ns is a time from then on
  * @nr_set: how often it was set
  */
@@ -376,7 +376,7 @@ static bool machine_alarm_is_queued(struct hrtimer *timer)
 
 /* The wheel */
 
-/* Entries that were put into a slot, new ones or moved ones. */
+/* How many entries were put into a slot, new ones or moved ones. */
 static u64 nr_inserted;
 
 #include "twheel_wheel.h"

@@ -15,7 +15,7 @@ static void arm_beside_the_lock(struct kunit *test, struct twheel_arm *how, unsi
 
 	skip_with_preempt_rt(test);
 	skip_without_smp(test);
-	/* No memory may be allocated under the lock: there are places. */
+	/* No memory may be allocated under the lock, so have free places before. */
 	KUNIT_ASSERT_EQ(test, cancel(tw, timeout_id(arm_like(test, PE))), TWHEEL_WAS_PENDING);
 	twheel_lock(tw);
 	user_memory.under_lock = true;
@@ -60,7 +60,7 @@ static void an_arm_beside_the_lock_is_inserted_by_its_holder(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 4U);
 }
 
-/* The same if the lock is released between the steps of a pass. */
+/* If the lock is released between the steps of a pass, they are inserted as well. */
 static void the_inbox_is_emptied_between_the_steps_of_a_pass(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);
@@ -79,7 +79,7 @@ static void a_thread_that_takes_the_lock_finds_what_was_added_before(struct kuni
 	struct tw_ctx *tw = test->priv;
 
 	arm_beside_the_lock(test, &how, 1);
-	/* As if the ARM came between the release and the check of the inbox. */
+	/* Pretend that the ARM came between the release and the check of the inbox. */
 	spin_unlock(&tw->lock);
 	KUNIT_ASSERT_FALSE(test, llist_empty(&tw->inbox));
 	KUNIT_EXPECT_EQ(test, cancel(tw, how.id), TWHEEL_WAS_PENDING);
@@ -87,8 +87,7 @@ static void a_thread_that_takes_the_lock_finds_what_was_added_before(struct kuni
 }
 
 /*
- * G2, G4: a timeout that became due in the inbox is an event when it leaves that, and wakes a
- * waiter.
+ * G2, G4: if a timeout becomes due in the inbox, it is an event when it leaves, and wakes a waiter.
  */
 static void a_timeout_that_is_due_in_the_inbox_wakes_when_the_inbox_is_emptied(struct kunit *test)
 {
@@ -147,7 +146,7 @@ static void a_caller_whose_time_is_old_goes_by_the_time_of_the_wheel(struct kuni
 	KUNIT_EXPECT_EQ(test, tw->wheel.base_ns, START_NS + 9 * TICK_NS);
 }
 
-/* G1: a clock that was set back is followed, and its timeouts wait for it. */
+/* G1: if a clock was set back, it is followed, and its timeouts wait for it. */
 static void a_clock_that_was_set_back_is_followed_by_the_wheel(struct kunit *test)
 {
 	struct tw_ctx *tw = wheel_whose_clock_goes_back(test);

@@ -51,10 +51,7 @@ static void predicates_agree_with_the_states(struct kunit *test)
 	}
 }
 
-/*
- * One comparison with a time that has come finds timeouts of the slow path, and those still to
- * come.
- */
+/* One comparison with the present finds timeouts of the slow path, and those that are not due. */
 static void a_deadline_of_a_slow_timeout_is_later_than_all_times(struct kunit *test)
 {
 	static const u64 deadlines_ns[] = {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of transitions: from each state there is, the outcome of each action
+ * The table of transitions: for each state, the outcome of each action
  *
  * The suites of cancel, rearm, read, expire and query take their parameters from here.
  */
 
 /**
- * struct outcome - what an action does to a timeout, and what it returns
+ * struct outcome - the effect of an action on a timeout, and its result
  * @state: STATE_* afterwards
- * @said: what the action returns
+ * @said: the result of the action
  * @delta: how the counts change
  */
 struct outcome {
@@ -81,8 +81,8 @@ static const struct outcome outcomes[] = {
  * @name: the name of the case
  * @kind: the kind of timeout
  * @repeats: the limit that the timeout is armed with
- * @fires: it expires
- * @drains: it is drained then
+ * @fires: if it expires
+ * @drains: if it is drained then
  * @to: the outcome of cancelling, of re-arming to a later time and to the past, of
  *	reading, draining, and expiring at its deadline
  */
@@ -181,7 +181,7 @@ static struct twheel_timeout *expect_outcome(struct kunit *test, action act,
 	KUNIT_EXPECT_EQ(test, act(tw, t, id), to->said);
 	expect_delta(test, before, to->delta);
 	KUNIT_EXPECT_EQ(test, state_of(t), state);
-	/* G8: the next generation comes with the end, and only with it. */
+	/* G8: if the timeout ends, the next generation comes, and only then. */
 	KUNIT_EXPECT_EQ(test, timeout_gen(t), (u32)(id >> GEN_SHIFT) + !state);
 	audit(test);
 	return t;

@@ -3,10 +3,10 @@
  * engine/account.c: the turns of a user's wheels.  (Its memory is in memory_test.c.)
  */
 
-/* It stands for a wheel: the properties of its turns, and a record of them. */
+/* A stand-in for a wheel: the properties of its turns, and a record of them. */
 struct stand_in {
 	struct twheel_turn turn;
-	bool takes_all;			/* the time that is left */
+	bool takes_all;			/* a turn takes all time that is left */
 	unsigned int more;		/* how many more turns are wanted */
 	unsigned int nr;		/* turns taken */
 	unsigned int last;		/* the number of the last one among all turns */
@@ -28,7 +28,7 @@ static bool stand_in_take(struct twheel_turn *turn, u64 end_ns)
 	return wheel->nr <= wheel->more;
 }
 
-/* All of them want a turn. */
+/* Let all of them want a turn. */
 static void stand_ins_begin(struct kunit *test, struct stand_in *wheel, unsigned int nr)
 {
 	struct twheel_user *user = ((struct tw_ctx *)test->priv)->memory.user;
@@ -43,7 +43,7 @@ static void stand_ins_begin(struct kunit *test, struct stand_in *wheel, unsigned
 	}
 }
 
-/* One turn of the user. Return whether another one was asked for. */
+/* Take one turn of the user. Return whether another one was asked for. */
 static bool user_turn_once(struct kunit *test)
 {
 	bool again;
@@ -61,7 +61,7 @@ static void wheels_of_a_user_share_one_turn(struct kunit *test)
 	struct stand_in wheel[2] = {};
 	int tries;
 
-	/* The processor may stand still for so long that the first wheel has it all. */
+	/* If the processor stands still, the first wheel may use up the whole turn: try again. */
 	for (tries = 0; tries < 100 && !wheel[1].nr; tries++) {
 		stand_ins_begin(test, wheel, 2);
 		if (user_turn_once(test) && !wheel[1].nr) {
@@ -147,7 +147,7 @@ static void busy_work_does(struct kthread_work *work)
 	wait_for_completion(&busy->may_end);
 }
 
-/* A kthread that is busy has yet to find out that a queue is empty. */
+/* If a kthread is busy, it does not know yet that a queue is empty. */
 static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 {
 	struct kthread_worker *worker;
@@ -168,7 +168,7 @@ static void last_close_of_a_user_leaves_no_work(struct kunit *test)
 	wait_for_completion(&busy->begins);
 	kthread_queue_work(worker, &user->queue[0].work);
 	twheel_user_put(user);
-	/* Work that is left there is in memory that was freed: nobody may do it. */
+	/* If work is left there, it is in memory that was freed: nobody may do it. */
 	raw_spin_lock_irq(&worker->lock);
 	left = !list_empty(&worker->work_list);
 	INIT_LIST_HEAD(&worker->work_list);
@@ -196,7 +196,7 @@ static void last_close_of_a_user_frees_the_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, freed, address);
 }
 
-/* An open by another thread of the same user meanwhile. */
+/* Let another thread of the same user open a wheel at that time. */
 static struct twheel_user *user_beside;
 static bool user_waits;
 
@@ -208,7 +208,7 @@ static void open_beside(void)
 		user_beside = twheel_user_get();
 }
 
-/* Memory may be short for one user, in its memory cgroup, and no other must wait for that. */
+/* If memory is short for one user, in its memory cgroup, no other must wait for that. */
 static void two_opens_that_make_a_user_at_once_share_it_and_wait_for_nobody(struct kunit *test)
 {
 	struct twheel_user *user;
@@ -239,14 +239,14 @@ static void the_softirq_works_for_a_user_a_tenth_of_the_time(struct kunit *test)
 	twheel_user_has_worked(user, begin_ns, begin_ns + USER_BURST_NS + took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 9999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 10000));
-	/* Another processor began at the same time: both count. */
+	/* If another processor began at the same time, both count. */
 	twheel_user_has_worked(user, begin_ns, begin_ns + 2 * took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, begin_ns + 29999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, begin_ns + 30000));
-	/* A user who comes to a machine that has run for centuries is not barred either. */
+	/* If the machine has run for centuries, a new user is not barred either. */
 	atomic64_set(&user->paid_ns, 0);
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, S64_MAX / 2));
-	/* Time that passes without work is no credit. */
+	/* If time passes without work, it is no credit. */
 	twheel_user_has_worked(user, 2 * begin_ns, 2 * begin_ns + USER_BURST_NS + took_ns);
 	KUNIT_EXPECT_FALSE(test, user_may_work(user, 2 * begin_ns + 9999));
 	KUNIT_EXPECT_TRUE(test, user_may_work(user, 2 * begin_ns + 10000));

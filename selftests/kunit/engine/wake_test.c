@@ -29,7 +29,7 @@ static void waiter_leaves(struct tw_ctx *tw, struct waiter *waiter)
 	remove_wait_queue(&tw->waiters, &waiter->entry);
 }
 
-/* Once, for all events under one hold of the lock. */
+/* The waiter is woken once for all events under one hold of the lock. */
 static void a_waiter_is_woken_once_for_the_events_of_a_step(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
@@ -44,17 +44,17 @@ static void a_waiter_is_woken_once_for_the_events_of_a_step(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 40U);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
 	KUNIT_EXPECT_EQ(test, (u32)waiter.events, (u32)(EPOLLIN | EPOLLRDNORM));
-	/* No waiter is woken if nothing expires. */
+	/* If nothing expires, no waiter is woken. */
 	pass(tw);
 	arm_like(test, 0);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 1U);
-	/* A timeout that is due when armed has an event. */
+	/* If a timeout is due when armed, it has an event. */
 	arm_like(test, OV);
 	KUNIT_EXPECT_EQ(test, waiter.nr_woken, 2U);
 	waiter_leaves(tw, &waiter);
 }
 
-/* As many threads as there are events, each of which wants one. */
+/* There are as many threads as events, and each wants one. */
 static void as_many_exclusive_waiters_are_woken_as_there_are_events(struct kunit *test)
 {
 	struct waiter waiter[8] = {};
@@ -156,7 +156,7 @@ static void the_end_of_a_drain_wakes_all(struct kunit *test)
 	waiter_leaves(tw, &waiter);
 }
 
-/* The same for a wheel without timeouts: there is no event to wake for. */
+/* The same holds for a wheel without timeouts: there is no event to wake for. */
 static void the_end_of_a_drain_without_events_wakes_all(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;

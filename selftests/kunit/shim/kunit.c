@@ -2,9 +2,8 @@
 /*
  * Running the suites on a kernel without KUnit
  *
- * All suites run when the module is loaded, one case after the other.  What they say is
- * written down in KTAP, a file for each suite: /sys/kernel/debug/kunit/SUITE/results, as
- * KUnit has it.
+ * All suites run when the module is loaded, one case after the other.  The results are written down
+ * in KTAP, a file for each suite: /sys/kernel/debug/kunit/SUITE/results, as KUnit has it.
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
@@ -24,31 +23,31 @@ static struct kunit_suite * const * const all_suites[] = {
 
 #define MOST_SUITES		64
 
-/* A case that takes longer hangs. */
+/* If a case takes longer, it hangs. */
 #define CASE_TIMEOUT		(300 * HZ)
 
-/* One that takes this long in all its parameters says so. */
+/* If a case takes this long in all its parameters, its line says so. */
 #define SLOW_MS			1000
 
-/* One that fails in a loop need not say so each time. */
+/* If a case fails in a loop, not every failure is printed. */
 #define MOST_FAILURES		10
 
 static struct dentry *folder;
 
-/* What was said in each suite. */
+/* The output of each suite. */
 static struct debugfs_blob_wrapper results[MOST_SUITES];
 static unsigned int nr_suites;
 
 /*
- * What has been said in the present suite.  Cases may say something while they hold locks,
- * so it is allocated ahead.
+ * The output of the present suite.  It is allocated ahead, since cases may print while they hold
+ * locks.
  */
 #define LOG_SIZE		SZ_256K
 
 static char *log;
 static size_t log_len;
 
-/* A case that hangs uses this module for ever. */
+/* If a case hangs, it uses this module for ever. */
 static bool hangs;
 
 static __printf(1, 0) void log_args(const char *fmt, va_list args)
@@ -141,7 +140,7 @@ static int run_exit(void *data)
 	kunit_abort(test);
 }
 
-/* Runs a function in a thread, so that kunit_abort() can end it. */
+/* Run a function in a thread, so that kunit_abort() can end it. */
 static void run_step(struct kunit *test, int (*step)(void *data))
 {
 	struct task_struct *task;
@@ -162,10 +161,10 @@ static void run_step(struct kunit *test, int (*step)(void *data))
 	__module_get(THIS_MODULE);
 }
 
-/* Why the last case that ran could not; NULL if it could. */
+/* The reason why the last case could not run; NULL if it could. */
 static const char *skipped;
 
-/* Runs a case with one parameter, or without any.  Returns whether it passed. */
+/* Run a case with one parameter, or without any.  Return whether it passed. */
 static bool run_once(const struct kunit_suite *suite, const struct kunit_case *one,
 		     const void *param)
 {
@@ -250,7 +249,7 @@ static int run_suite(struct kunit_suite *suite)
 	passed = run_cases(suite);
 	log_add("%sok 1 %s\n", passed ? "" : "not ", suite->name);
 
-	/* One of each has to be enough; what lacks a result has failed. */
+	/* One attempt has to be enough: if a suite has no result, it has failed. */
 	blob->data = kvmalloc(log_len, GFP_KERNEL);
 	if (!blob->data)
 		return -ENOMEM;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * KUnit for kernels without it: as much as the suites beside this folder use
+ * KUnit for kernels without it: the parts that the suites beside this folder use
  *
  * Distributions build their kernels without CONFIG_KUNIT.  With this header in place of the
- * kernel's, twheel_kunit.ko runs on them, too.  What has a name of KUnit means the same:
- * an expectation that fails makes its case fail, and an assertion ends the case as well.
- * Each case runs in a kthread of its own, and its exit function in another.  The results
- * are in files of debugfs with the names and the lines that KUnit gives them.
+ * kernel's, twheel_kunit.ko runs on them, too.  Names of KUnit mean the same: if an expectation
+ * fails, its case fails; if an assertion fails, the case ends as well.  Each case runs in a kthread
+ * of its own, and its exit function in another.  The results are in files of debugfs with the names
+ * and the lines that KUnit gives them.
  *
  * kunit.c beside this folder runs the suites when the module is loaded.
  */
@@ -33,8 +33,8 @@ struct kunit_suite;
  * struct kunit - a case that runs
  * @priv: the case's own, kept from its init function to its exit function
  * @param_value: the parameter, if the case has any
- * @suite: what it belongs to
- * @running: what it is
+ * @suite: the suite that it belongs to
+ * @running: the case itself
  * @done: when its thread has ended
  * @nr_failures: expectations and assertions that did not hold
  * @skipped: why the case cannot run here; NULL if it can
@@ -101,7 +101,7 @@ static const void *name##_gen_params(const void *prev, char *desc)	\
 }									\
 static_assert(true)
 
-/* The lists of the two files.  Kbuild says for each of them how its own is called. */
+/* The lists of the two files.  For each file, Kbuild defines the name of its own list. */
 extern struct kunit_suite * const wheel_suites[];
 extern struct kunit_suite * const engine_suites[];
 
@@ -120,18 +120,18 @@ static inline void *kunit_kcalloc(struct kunit *test, size_t nr, size_t size, gf
 	return kunit_kzalloc(test, array_size(nr, size), gfp);
 }
 
-/* A condition that does not hold; the format is of what the case says about it. */
+/* Report a condition that does not hold; the format is of the case's own message. */
 __printf(4, 5)
 void kunit_fail(struct kunit *test, const char *where, const char *condition,
 		const char *fmt, ...);
 
-/* Ends the case.  It is inline for objtool, which knows the kernel's function alone. */
+/* End the case.  It is inline since objtool knows only the kernel's function. */
 static __always_inline void __noreturn kunit_abort(struct kunit *test)
 {
 	kthread_complete_and_exit(test->done, 0);
 }
 
-/* Ends a case that cannot run here. */
+/* If a case cannot run here, end it. */
 static __always_inline void __noreturn kunit_skip(struct kunit *test, const char *reason)
 {
 	test->skipped = reason;
@@ -142,7 +142,7 @@ static __always_inline void __noreturn kunit_skip(struct kunit *test, const char
 
 #define KUNIT_NO_ABORT(test)	((void)(test))
 
-/* Whatever is compared, its value is shown as a number of 64 bits. */
+/* Values of any type are shown as a number of 64 bits. */
 #define KUNIT_COMPARE(test, left, op, right, then, fmt, ...)		\
 do {									\
 	const typeof(left) __left = (left);				\
