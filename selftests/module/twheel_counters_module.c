@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counters of the module in sysfs, its users in debugfs, and what the log says of a user who is
- * refused memory.
+ * The counters of the module in sysfs, its users in debugfs, and the log of a user who is refused
+ * memory.
  *
  * The program loads the module itself, so that all counters are 0 in the beginning; TWHEEL_KO names
  * the file.
@@ -17,7 +17,7 @@
 #define OTHER_UID	12345
 #define MANY_WHEELS	100
 
-/* Each limit is one that a test reaches. */
+/* Limits so small that a test reaches each. */
 #define LIMITED		"max_memory_kb=512 max_user_memory_kb=256"
 
 FIXTURE(counters) {
@@ -27,7 +27,7 @@ FIXTURE(counters) {
 
 FIXTURE_SETUP(counters)
 {
-	/* Left by a test that failed. */
+	/* If a test failed, it has left the module. */
 	tw_unload_soon();
 	ASSERT_EQ(0, tw_load_and_wait(LIMITED));
 	self->log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(counters)
 	EXPECT_EQ(0, tw_unload_soon());
 }
 
-/* The value of a counter; -errno if it cannot be read, and TW_BROKEN if that is not all. */
+/* Return the value of a counter: -errno if it cannot be read, TW_BROKEN if the file has more. */
 static long counter(const char *name)
 {
 	char path[128], end;
@@ -61,7 +61,7 @@ static long counter(const char *name)
 	return value;
 }
 
-/* The line of a user: 0, or -ENOENT if there is none. */
+/* Find the line of a user: return 0, or -ENOENT if there is none. */
 static int user_line(unsigned int uid, long *wheels, long *bytes)
 {
 	FILE *file = fopen(USERS, "re");
@@ -80,7 +80,7 @@ static int user_line(unsigned int uid, long *wheels, long *bytes)
 	return err;
 }
 
-/* Lines of the module's in the log since this was asked last; the last one is in @text. */
+/* Return how many new lines of the module are in the log; the last one is put into @text. */
 static int log_lines(int log, char *text, size_t size)
 {
 	char record[1024], *line;
@@ -107,7 +107,7 @@ TEST_F(counters, wheels_counts_the_open_wheels)
 	other = tw_open(O_CLOEXEC);
 	ASSERT_LE(0, other);
 	EXPECT_EQ(2, counter("wheels"));
-	/* One more open file of a wheel is no wheel. */
+	/* If a wheel has one more open file, that is no other wheel. */
 	again = tw_reopen(other, O_RDONLY | O_CLOEXEC);
 	ASSERT_LE(0, again);
 	EXPECT_EQ(2, counter("wheels"));
@@ -131,7 +131,7 @@ TEST_F(counters, timeouts_counts_the_live_ones_of_all_wheels)
 	EXPECT_EQ(10, counter("timeouts"));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(other, ids[0]));
 	EXPECT_EQ(9, counter("timeouts"));
-	/* An unread event is one, too. */
+	/* An unread event counts as a timeout. */
 	ASSERT_EQ(0, tw_advance(other, TW_MS));
 	EXPECT_EQ(9, counter("timeouts"));
 	ASSERT_EQ(1, tw_read(other, &event, 1));
@@ -178,7 +178,7 @@ TEST_F(counters, users_have_a_line_each_as_long_as_they_have_a_wheel)
 	EXPECT_EQ(-ENOENT, user_line(OTHER_UID, &wheels, &bytes));
 }
 
-/* Each counter tells when a wheel of somebody is used. */
+/* If users could read a counter, they would see when others use their wheels. */
 TEST_F(counters, user_without_root_sees_neither_users_nor_counters)
 {
 	pid_t pid = fork();
@@ -263,7 +263,7 @@ TEST_F(counters, max_pending_refuses_timeouts_one_by_one)
 		arms[i].expires_ns = TW_HOUR;
 	ASSERT_EQ(100, tw_arm_vec(self->fd, arms, 110));
 	EXPECT_EQ(10, counter("refused_pending"));
-	/* Those that are malformed ask for no place. */
+	/* If an element is malformed, it needs no place. */
 	for (i = 0; i < 110; i++)
 		arms[i].flags = 1U << 31;
 	ASSERT_EQ(0, tw_arm_vec(self->fd, arms, 110));
@@ -275,7 +275,7 @@ TEST_F(counters, max_pending_refuses_timeouts_one_by_one)
 	ASSERT_EQ(TWHEEL_CREATED, key_arm_at(keyed, 1, TW_HOUR, 0, &arm));
 	EXPECT_EQ(-EAGAIN, key_arm_at(keyed, 2, TW_HOUR, 0, &arm));
 	EXPECT_EQ(11, counter("refused_pending"));
-	/* Its result cannot be told before a fault is served. */
+	/* Its result cannot be written before a fault is served. */
 	fresh = mmap(NULL, sizeof(*fresh), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		     -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)fresh);
@@ -283,12 +283,12 @@ TEST_F(counters, max_pending_refuses_timeouts_one_by_one)
 	EXPECT_EQ(-EAGAIN, fresh->result);
 	EXPECT_EQ(12, counter("refused_pending"));
 	EXPECT_EQ(0, counter("refused_user_memory") + counter("refused_memory"));
-	/* That is the business of the program alone. */
+	/* An element that is refused is reported to the program only. */
 	EXPECT_EQ(0, log_lines(self->log, text, sizeof(text)));
 	close(keyed);
 }
 
-/* Until the limit of this user's memory. */
+/* Arm until the limit of this user's memory is reached. */
 static void fill(struct __test_metadata *_metadata, int *fd)
 {
 	int err;
@@ -325,7 +325,7 @@ TEST_F(counters, refused_memory_is_one_line_in_the_log_for_a_user_and_names_the_
 		ASSERT_EQ(-ENOSPC, tw_arm_in(full, TW_HOUR, &id));
 	}
 	EXPECT_EQ(1001, counter("refused_user_memory"));
-	/* A wheel that is closed takes the user along. */
+	/* If a wheel is closed that was the user's last one, the user goes, too. */
 	close(full);
 	fill(_metadata, &full);
 	EXPECT_EQ(1002, counter("refused_user_memory"));
@@ -359,7 +359,7 @@ TEST_F(counters, log_has_a_line_for_each_user_and_each_limit)
 	close(other);
 }
 
-/* As many users as there are: the log tells of some. */
+/* If many users are refused, the log has lines of only some of them. */
 TEST_F(counters, many_refused_users_do_not_flood_the_log)
 {
 	char text[256];

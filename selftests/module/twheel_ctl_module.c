@@ -20,7 +20,7 @@
 #include <sys/utsname.h>
 
 FIXTURE(check) {
-	char modules[128];		/* where modprobe looks */
+	char modules[128];		/* the folder that modprobe searches */
 };
 
 FIXTURE_SETUP(check)
@@ -29,7 +29,7 @@ FIXTURE_SETUP(check)
 
 	if (!ctl_is_there())
 		SKIP(return, "there is no twheelctl here: it was not built");
-	/* Left by a test that failed. */
+	/* If a test failed, it has left the module. */
 	tw_unload_soon();
 	ASSERT_FALSE(tw_is_loaded());
 	ASSERT_EQ(0, uname(&kernel));
@@ -63,7 +63,7 @@ static char *read_module(struct __test_metadata *_metadata, size_t *size)
 	return bytes;
 }
 
-/* Installs the module, or one that differs in a number, which stands behind `key'. */
+/* Install the module, or one with another number behind `key'. */
 static void install_other(struct __test_metadata *_metadata, const char *modules, const char *key,
 			  size_t length)
 {
@@ -102,7 +102,9 @@ TEST_F(check, module_that_is_not_installed_is_named)
 
 #define OS_RELEASE	"/etc/os-release"
 
-/* In a system of that kind, this names the headers of the running kernel. */
+/*
+ * Expect the advice to name the headers of the running kernel, as a system of that kind calls them.
+ */
 static void expect_headers(struct __test_metadata *_metadata, const char *release,
 			   const char *system, const char *says)
 {
@@ -160,7 +162,7 @@ TEST_F(check, device_that_can_be_used_is_ok)
 	EXPECT_EQ(0, ctl_findings(NULL));
 }
 
-/* A release of which only the library is new has the same sources of the module. */
+/* If only the library of a release is new, its module has the same sources. */
 TEST_F(check, another_version_loaded_than_installed_is_named)
 {
 	static const char sources[] = "srcversion=", version[] = "\0version=";
@@ -196,7 +198,7 @@ TEST_F(check, user_outside_the_group_is_named)
 	EXPECT_SAYS("usermod -aG ? ");
 }
 
-/* What a container has at /dev. */
+/* Mount a /dev of its own, as a container has. */
 static void get_own_dev(void)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
@@ -248,7 +250,10 @@ TEST_F(check, file_system_without_devices_is_named)
 
 #define CGROUP		"/sys/fs/cgroup/ctl"
 
-/* A program that lets nobody in this cgroup open a device of major number 10; 0, or -errno. */
+/*
+ * Let nobody in this cgroup open a device of major number 10, by a BPF program; return 0, or
+ * -errno.
+ */
 static int cgroup_refuse(int cgroup)
 {
 	const struct bpf_insn refuse[] = {
@@ -307,8 +312,8 @@ TEST_F(check, cgroup_without_the_device_is_named)
 }
 
 /*
- * From here on, what `action' says comes of a call with any of these bits in its argument `nr'.
- * What seccomp() returns.
+ * From now on, if a call has any of these bits in its argument `nr', seccomp does `action'. Return
+ * the result of seccomp().
  */
 static int install_filter(__u32 call, int nr, __u32 mask, __u32 bits, __u32 action, int flags)
 {
@@ -366,7 +371,7 @@ TEST_F(check, seccomp_that_refuses_ioctl_or_open_is_named)
 	EXPECT_SAYS("opening any device is refused");
 }
 
-/* Another process waits for the first one that opens a file for writing, and ends it. */
+/* Let another process wait for the first one that opens a file for writing, and end it. */
 static void end_who_opens_for_writing(int signal)
 {
 	int listener = install_filter(SYS_openat, 2, O_ACCMODE, O_RDWR, SECCOMP_RET_USER_NOTIF,
@@ -376,7 +381,7 @@ static void end_who_opens_for_writing(int signal)
 	if (fork())
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* Whoever reads what twheelctl says waits for its end. */
+	/* Close the pipe: its reader waits for the end of twheelctl. */
 	close(STDOUT_FILENO);
 	close(STDERR_FILENO);
 	_exit(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &opening) || kill(opening.pid, signal));
@@ -392,7 +397,7 @@ static void kill_who_opens_for_writing(void)
 	end_who_opens_for_writing(SIGKILL);
 }
 
-/* Though there is a filter. */
+/* There is a filter all the same. */
 TEST_F(check, signal_that_ends_the_attempt_is_named_and_is_not_called_seccomp)
 {
 	ASSERT_EQ(0, tw_load_and_wait(""));
@@ -421,7 +426,7 @@ TEST_F(check, limit_of_memory_that_is_reached_is_named)
 		close(fds[--nr]);
 }
 
-/* For what a memory cgroup at its limit does, which may end the process as well. */
+/* Do as a memory cgroup at its limit does, which may end the process as well. */
 static void refuse_memory_at_open(void)
 {
 	filter_calls(SYS_openat, 2, O_ACCMODE, O_RDWR, SECCOMP_RET_ERRNO | ENOMEM);
@@ -445,7 +450,7 @@ static int use_up_descriptors(void)
 	return 0;
 }
 
-/* The only thing that check finds about a process that lives in this way. */
+/* Expect check to find only this about a process that lives in this way. */
 static void expect_of_child(struct __test_metadata *_metadata, int (*live)(void),
 			    const char *cause)
 {
@@ -480,7 +485,7 @@ static int live_as_nobody(void)
 	return 0;
 }
 
-/* Root may go beyond the limit, and so does twheelctl, till it opens the device as that user. */
+/* Root may go beyond the limit, and so does twheelctl, until it opens the device as that user. */
 TEST_F(check, system_that_has_no_open_file_left_is_named)
 {
 	char most[32] = "";
@@ -498,7 +503,7 @@ TEST_F(check, system_that_has_no_open_file_left_is_named)
 	EXPECT_EQ(0, tw_write_text(FILE_MAX, most));
 }
 
-/* By its PID: what it sees, not what root sees. */
+/* If check gets a PID, it reports what that process sees, not what root sees. */
 TEST_F(check, check_of_a_process_says_what_that_process_sees)
 {
 	ASSERT_EQ(0, tw_load_and_wait(""));
@@ -510,7 +515,7 @@ TEST_F(check, check_of_a_process_says_what_that_process_sees)
 
 #define LDCONFIG	"/sbin/ldconfig"
 
-/* A command that says what ldconfig does on a machine with such libraries. */
+/* Install a command that prints the output of ldconfig on a machine with such libraries. */
 static void install_ldconfig(struct __test_metadata *_metadata, const char *says)
 {
 	char script[1024];

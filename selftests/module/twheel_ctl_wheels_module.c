@@ -18,7 +18,7 @@ FIXTURE_SETUP(wheels)
 {
 	if (!ctl_is_there())
 		SKIP(return, "there is no twheelctl here: it was not built");
-	/* Left by a test that failed. */
+	/* If a test failed, it has left the module. */
 	tw_unload_soon();
 	ASSERT_FALSE(tw_is_loaded());
 }
@@ -38,7 +38,7 @@ static int open_named(const char *name, __u32 max_pending)
 	return tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
 }
 
-/* How often a text stands in what twheelctl says. */
+/* Return how often a text stands in the output of twheelctl. */
 static int times_said(const char *text)
 {
 	const char *at = ctl_said;
@@ -69,7 +69,7 @@ TEST_F(wheels, ps_shows_a_wheel_once_with_all_who_hold_it)
 	__u64 id;
 
 	ASSERT_EQ(0, tw_load_and_wait(""));
-	/* Digits are a name, too. */
+	/* A name may consist of digits. */
 	fd = open_named("12", 5);
 	again = tw_reopen(fd, O_RDONLY | O_CLOEXEC);
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -145,7 +145,7 @@ TEST_F(wheels, ps_shows_a_user_only_what_the_user_may_see)
 	close(fd);
 }
 
-/* For ctl_child(): a wheel from which ten timeouts expire, and are read, in a second. */
+/* For ctl_child(): ten timeouts of a wheel expire in a second, and are read. */
 static int read_ten_a_second(void)
 {
 	int fd = open_named("ten", 0);
@@ -165,7 +165,7 @@ static __u64 timeval_ns(const struct timeval *time)
 	return time->tv_sec * TW_SEC + time->tv_usec * TW_US;
 }
 
-/* The processor time of `twheelctl ps', ns: the least of several, which others disturb least. */
+/* The processor time of `twheelctl ps', ns: the least of several, since others may disturb it. */
 static __u64 ps_cost_ns(struct __test_metadata *_metadata)
 {
 	struct rusage before, after;
@@ -193,7 +193,7 @@ static __u64 walk_cost_ns(struct __test_metadata *_metadata, int fd)
 	return tw_now(CLOCK_THREAD_CPUTIME_ID) - before_ns;
 }
 
-/* A walk over them takes as long as all else that ps does, or longer. */
+/* If ps walked over the timeouts, it would take twice as long, or longer. */
 TEST_F_TIMEOUT(wheels, ps_costs_the_same_for_any_number_of_timeouts, 100)
 {
 	static struct twheel_arm arms[10000];
@@ -211,7 +211,7 @@ TEST_F_TIMEOUT(wheels, ps_costs_the_same_for_any_number_of_timeouts, 100)
 	}
 	walk_ns = walk_cost_ns(_metadata, fd);
 	full_ns = ps_cost_ns(_metadata);
-	/* On a busy host the time of a processor is longer: of both. */
+	/* If the host is busy, processor time is longer: measure both again. */
 	while (full_ns >= empty_ns + walk_ns / 2 && --tries) {
 		walk_ns = walk_cost_ns(_metadata, fd);
 		again_ns = ps_cost_ns(_metadata);
@@ -237,7 +237,7 @@ TEST_F(wheels, ps_with_an_interval_shows_rates)
 	ASSERT_NE(NULL, at);
 	at = strstr(at, "\"expirations\": ");
 	ASSERT_NE(NULL, at);
-	/* Some may come late together, on a busy machine. */
+	/* If the machine is busy, some may come late together. */
 	per_second = strtod(at + strlen("\"expirations\": "), NULL);
 	EXPECT_LT(2, per_second);
 	EXPECT_GT(30, per_second);
@@ -325,8 +325,8 @@ TEST_F(wheels, stat_shows_the_counters_of_the_module)
 #define COMMANDS	"/tmp/commands"
 
 /*
- * What systemd says of three units, of which two keep a descriptor. Since 254, it says of which
- * device; an older one has no such command.
+ * Install a systemd with three units, two of which keep a descriptor. Since 254, it says of which
+ * device it is; an older one has no such command.
  */
 static int install_systemd(bool lists_stores)
 {
@@ -353,7 +353,7 @@ static int install_systemd(bool lists_stores)
 			"Id=other.service\nNFileDescriptorStore=1\nEOT\n");
 }
 
-/* Runs as process 1 of a namespace, and is called systemd: what it runs has said these. */
+/* Run as process 1 of a namespace, under the name systemd: twheelctl has to print these. */
 static int be_systemd(const char *in_text, const char *in_json)
 {
 	int fd = open_named("kept", 0);
@@ -408,7 +408,7 @@ TEST_F(wheels, wheel_that_systemd_keeps_names_the_unit)
 			  "\"units\": [\n        \"out\\\\x2dlive.service\"\n      ]");
 }
 
-/* An older systemd does not say what a store has: each unit that has one may be the one. */
+/* If systemd is old, it does not say what a store has: any unit that has one may be the one. */
 TEST_F(wheels, wheel_that_an_old_systemd_keeps_names_each_unit_with_a_store)
 {
 	ASSERT_EQ(0, tw_load_and_wait(""));
@@ -443,7 +443,7 @@ TEST_F(wheels, wheel_that_is_read_in_time_is_ok)
 	ctl_end(child);
 }
 
-/* For ctl_child(): three events, and nobody who reads. */
+/* For ctl_child(): make three events, which nobody reads. */
 static int leave_unread(void)
 {
 	int fd = open_named("left", 0), i;
@@ -475,7 +475,7 @@ TEST_F(wheels, reader_that_sleeps_is_named)
 	ctl_end(child);
 }
 
-/* For ctl_child(): twenty events at a time, of which five are read. */
+/* For ctl_child(): let twenty events come at a time, and read five of them. */
 static int read_too_few(void)
 {
 	struct twheel_event events[5];
@@ -502,7 +502,7 @@ TEST_F(wheels, reader_that_falls_behind_is_named)
 	ASSERT_EQ(0, tw_load_and_wait(""));
 	child = ctl_child(read_too_few);
 	ASSERT_LT(0, child);
-	/* It has read some, and some are left. */
+	/* Wait until it has read some events, and some are left. */
 	tw_sleep(TW_SEC / 10);
 	EXPECT_EQ(CTL_PROBLEM, CTL("late", "--json", "--interval=0.5"));
 	EXPECT_EQ(1, ctl_findings("reader-slow"))
@@ -511,7 +511,7 @@ TEST_F(wheels, reader_that_falls_behind_is_named)
 	ctl_end(child);
 }
 
-/* Lets a child read at once what expires each 10 ms, and have a nap after each second of that. */
+/* Let a child read events at once, which come each 10 ms, and have a nap after each second. */
 static int read_between_naps(const char *name, void (*nap)(void))
 {
 	int fd = open_named(name, 0), i;
@@ -570,7 +570,7 @@ static int read_at_once(void)
 	return read_between_naps("awake", go_on);
 }
 
-/* A number of the first finding that has it. */
+/* Return a number of the first finding that has it. */
 static __u64 number_said(const char *key)
 {
 	const char *at = strstr(ctl_said, key);
@@ -579,9 +579,9 @@ static __u64 number_said(const char *key)
 }
 
 /*
- * Look for so long, in seconds, at all wheels or those of a process, till this cause is named: on a
- * busy host, twheelctl itself may come too seldom, or a thread wait for a processor that the
- * emulator does not run.
+ * Run `late' with this interval, in seconds, for all wheels or those of a process, until this cause
+ * is named. If the host is busy, twheelctl itself may come too seldom, or a thread may wait for a
+ * processor that the emulator does not run.
  */
 static int look_for(const char *cause, const char *interval, const char *pid)
 {
@@ -622,7 +622,7 @@ TEST_F(wheels, reader_that_does_something_else_now_and_then_is_named)
 	expect_nap(_metadata, read_and_be_busy);
 }
 
-/* So many children, which do nothing but run. */
+/* Start this many children, which do nothing but run. */
 static int be_busy_beside(int nr)
 {
 	while (nr--) {
@@ -639,7 +639,7 @@ static int be_busy_beside(int nr)
 	return 0;
 }
 
-/* The processor is taken from it again and again. */
+/* The processor is taken from the reader again and again. */
 static int read_beside_others(void)
 {
 	return be_busy_beside(4) ?: read_at_once();
@@ -686,7 +686,7 @@ static void run_on(pid_t pid, int cpu)
 	sched_setaffinity(pid, sizeof(cpus), &cpus);
 }
 
-/* For ctl_child(): runs on the first processor, and leaves it to no ordinary thread. */
+/* For ctl_child(): run on the first processor, and leave it to no ordinary thread. */
 static int hog_a_processor(void)
 {
 	const struct sched_param fifo = { .sched_priority = 42 };
@@ -744,7 +744,7 @@ TEST_F(wheels, wheel_that_is_full_is_named)
 	close(fd);
 }
 
-/* A wheel to which no timeout can be added, as a limit of memory is reached. */
+/* Make a wheel to which no timeout can be added, as a limit of memory is reached. */
 static int use_up_memory(const char *name)
 {
 	int fd = open_named(name, 0);
@@ -766,7 +766,7 @@ TEST_F(wheels, user_whose_memory_is_used_up_is_named)
 	close(fd);
 }
 
-/* For ctl_child(): the wheel of another user gets what is left. */
+/* For ctl_child(): let the wheel of another user take the rest. */
 static int take_the_rest(void)
 {
 	if (chmod(TW_DEVICE, 0666))
@@ -775,7 +775,7 @@ static int take_the_rest(void)
 	return use_up_memory("rest") < 0;
 }
 
-/* No user has reached a limit of its own. */
+/* No user has reached the limit of a user. */
 TEST_F(wheels, memory_of_all_wheels_that_is_used_up_is_named)
 {
 	pid_t child;
@@ -796,7 +796,7 @@ TEST_F(wheels, memory_of_all_wheels_that_is_used_up_is_named)
 
 #define CROWD_MAX	20000
 
-/* Lets a child have so many timeouts expire at once, again and again. */
+/* Let a child have this many timeouts expire at once, again and again. */
 static int expire_crowds(const char *name, int nr)
 {
 	static struct twheel_event events[CROWD_MAX];
@@ -822,13 +822,16 @@ static int expire_crowds(const char *name, int nr)
 	}
 }
 
-/* For ctl_child(): more than the softirq takes at a time. */
+/* For ctl_child(): let more expire than the softirq takes at a time. */
 static int expire_some(void)
 {
 	return expire_crowds("some", 4000);
 }
 
-/* The only kthread has a crowd to expire on the first processor, where `run_other' runs as well. */
+/*
+ * Let the only kthread have a crowd to expire on the first processor, where `run_other' runs as
+ * well.
+ */
 static void crowd_beside(struct __test_metadata *_metadata, const char *parameters,
 			 int (*run_other)(void), pid_t *crowd, pid_t *other)
 {
@@ -860,7 +863,7 @@ TEST_F(wheels, kthread_behind_a_real_time_thread_is_named)
 	ctl_end(crowd);
 }
 
-/* A monitor that runs `late' does not hear for ever of what is over. */
+/* If a problem is over, `late' does not report it to a monitor for ever. */
 #define ROUNDS_MAX	50
 
 TEST_F(wheels, wheel_that_was_late_before_is_ok)
@@ -880,7 +883,7 @@ TEST_F(wheels, wheel_that_was_late_before_is_ok)
 	hog = ctl_child(hog_a_processor);
 	ASSERT_LT(0, hog);
 	fd = open_named("once", 0);
-	/* A softirq may be quick enough for all of them. */
+	/* A softirq may be quick enough for all of them, so try again. */
 	do {
 		for (i = 0; i < CROWD_MAX; i++)
 			arms[i] = (struct twheel_arm){ .expires_ns = 2 * TW_MS };
@@ -895,7 +898,7 @@ TEST_F(wheels, wheel_that_was_late_before_is_ok)
 	ctl_end(hog);
 	ASSERT_LT(0, info.late);
 	EXPECT_EQ(CTL_DONE, CTL("late", "--json", "--interval=0.2"));
-	/* It may have taken long to read them. */
+	/* The reader may have taken long to read them. */
 	EXPECT_EQ(1, ctl_findings("was-late"));
 	EXPECT_EQ(CTL_DONE, CTL("late", "--interval=0.2"));
 	EXPECT_SAYS("ok: was-late: Wheel ");
@@ -905,7 +908,7 @@ TEST_F(wheels, wheel_that_was_late_before_is_ok)
 	close(fd);
 }
 
-/* A reader that has napped is found when it reads in time again. */
+/* If a reader has napped, that is found after it reads in time again. */
 TEST_F(wheels, wheel_that_was_read_late_before_is_ok)
 {
 	struct twheel_event events[3];
@@ -927,7 +930,7 @@ TEST_F(wheels, wheel_that_was_read_late_before_is_ok)
 	EXPECT_SAYS("ok: was-unread: Wheel ");
 	EXPECT_SAYS("it was read late, and this is over: 3 events of 3 had been unread for ");
 	EXPECT_SAYS(" ago (20");
-	/* Who asks for longer naps does not hear of this one. */
+	/* If longer naps are asked for, this one is not reported. */
 	EXPECT_EQ(CTL_DONE, CTL("late", "--json", "--interval=0.2", "--nap=86400"));
 	EXPECT_EQ(0, ctl_findings("was-unread"));
 	snprintf(pid, sizeof(pid), "%d", getpid());
@@ -937,7 +940,7 @@ TEST_F(wheels, wheel_that_was_read_late_before_is_ok)
 	close(fd);
 }
 
-/* The next line of `late --watch', within the patience of the test. */
+/* Expect the next line of `late --watch', within the patience of the test. */
 static void expect_line(struct __test_metadata *_metadata, FILE *lines, const char *change)
 {
 	ASSERT_NE(NULL, fgets(ctl_said, CTL_SIZE, lines));
@@ -976,7 +979,7 @@ TEST_F(wheels, late_with_watch_says_what_begins_and_what_is_over)
 	close(fd);
 }
 
-/* For ctl_child(): many ordinary threads want to run on the first processor. */
+/* For ctl_child(): let many ordinary threads want to run on the first processor. */
 static int crowd_a_processor(void)
 {
 	run_on(0, 0);
@@ -999,7 +1002,7 @@ TEST_F(wheels, kthread_among_many_threads_is_named)
 	ctl_end(crowd);
 }
 
-/* Lets a child have more periods in a tick than can expire in one, however quick they are read. */
+/* Let a child have more periods in a tick than can expire in one, however fast they are read. */
 static int expire_periods(const char *name)
 {
 	static struct twheel_event events[CROWD_MAX];
@@ -1016,7 +1019,7 @@ static int expire_periods(const char *name)
 			_exit(1);
 }
 
-/* For ctl_child(): another user gives the kthread more to do. */
+/* For ctl_child(): let another user give the kthread more to do. */
 static int flood(void)
 {
 	if (chmod(TW_DEVICE, 0666))
@@ -1045,7 +1048,7 @@ TEST_F(wheels, flood_of_another_user_is_named)
 	ctl_end(crowd);
 }
 
-/* For ctl_child(): a user does so alone. */
+/* For ctl_child(): one user alone gives the kthread so much to do. */
 static int expire_many(void)
 {
 	return expire_periods("many");

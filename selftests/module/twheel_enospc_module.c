@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ENOSPC: all wheels together, and those of one user, take as much memory as
- * max_memory_kb and max_user_memory_kb say, and then no more.  Refused, a call
- * changes nothing; what ends makes room again.
+ * ENOSPC: all wheels together, and those of one user, take as much memory as max_memory_kb and
+ * max_user_memory_kb say, and then no more.  If a call is refused, it changes nothing; if timeouts
+ * or wheels end, there is room again.
  *
  * The program loads and unloads the module itself, with the smallest limits;
  * TWHEEL_KO names the file.
@@ -18,7 +18,7 @@ FIXTURE(enospc) {
 
 FIXTURE_SETUP(enospc)
 {
-	/* Left by a test that failed. */
+	/* If a test failed, it has left the module. */
 	tw_unload_soon();
 	ASSERT_NE(0, access(TW_PARAMETERS, F_OK));
 }
@@ -28,11 +28,11 @@ FIXTURE_TEARDOWN(enospc)
 	tw_unload_soon();
 }
 
-/* The smallest limit, which one user may use up, and more timeouts than go there. */
+/* The smallest limits, which one user may use up, and more timeouts than fit into them. */
 #define LIMITED		"max_memory_kb=256 max_user_memory_kb=256"
 #define TIMEOUTS	(256 * 1024 / 40)
 
-/* Arms until one is refused; how many were taken.  That one says ENOSPC. */
+/* Arm until one is refused with ENOSPC; return how many were armed. */
 static int fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
 {
 	int nr = 0, ret;
@@ -69,7 +69,7 @@ TEST_F(enospc, wheels_together_take_max_memory_and_then_say_enospc)
 	}
 	nr = fill(_metadata, fds[2], ids);
 	total += nr;
-	/* A wheel takes some 40 kB to begin with. */
+	/* A wheel itself takes some 40 kB. */
 	EXPECT_LE(700, total);
 	for (i = 0; i < 3; i++) {
 		EXPECT_ACCOUNTS(fds[i]);
@@ -77,7 +77,7 @@ TEST_F(enospc, wheels_together_take_max_memory_and_then_say_enospc)
 	}
 }
 
-/* Four kilobytes each, so that some sixty fill the limit. */
+/* Each wheel takes four kilobytes, so that some sixty fill the limit. */
 TEST_F(enospc, wheel_that_is_never_armed_takes_memory_of_its_user)
 {
 	int i, fds[200];
@@ -116,7 +116,7 @@ TEST_F(enospc, refused_call_changes_nothing)
 	EXPECT_EQ(-ENOSPC, with_slack.result);
 	/* There is a place, and no memory for it: poll() says nothing about that. */
 	EXPECT_EQ(POLLOUT, tw_poll(fd, POLLOUT, 0));
-	/* What is there is no worse for it. */
+	/* The timeouts that are there work as before. */
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, ids[0], 0, 2 * TW_HOUR, 0));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(fd, ids[0]));
 	close(fd);
@@ -140,7 +140,7 @@ TEST_F(enospc, refresh_table_for_which_there_is_no_memory_says_enospc)
 	close(fd);
 }
 
-/* They take 8 MB. */
+/* The slots take 8 MB. */
 TEST_F(enospc, slots_of_a_wide_wheel_count_as_memory)
 {
 	struct twheel_setup setup = {
@@ -154,7 +154,7 @@ TEST_F(enospc, slots_of_a_wide_wheel_count_as_memory)
 	fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
-	/* Refused, it leaves the wheel as it was. */
+	/* If a SETUP is refused, the wheel is as it was. */
 	setup.slots = 1024;
 	EXPECT_EQ(0, tw_setup_full(fd, &setup));
 	EXPECT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
@@ -162,7 +162,7 @@ TEST_F(enospc, slots_of_a_wide_wheel_count_as_memory)
 	close(fd);
 }
 
-/* Who goes on without another SETUP has a wheel as if there had been none. */
+/* If a program goes on without another SETUP, its wheel is as if there had been none. */
 TEST_F(enospc, refused_setup_leaves_none_of_its_values)
 {
 	const struct twheel_setup setup = {
@@ -183,7 +183,7 @@ TEST_F(enospc, refused_setup_leaves_none_of_its_values)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, tw_info(fd, &before));
 	EXPECT_EQ(-ENOSPC, tw_setup_full(fd, &setup));
-	/* Before INFO, which gives a wheel that has not started the defaults of the moment. */
+	/* Check before INFO, which gives a wheel that has not started the present defaults. */
 	EXPECT_EQ(-EOPNOTSUPP, tw_advance(fd, TW_MS));
 	ASSERT_EQ(0, tw_info(fd, &after));
 	/* The clock goes on. */
@@ -200,7 +200,7 @@ TEST_F(enospc, refused_setup_leaves_none_of_its_values)
 	close(fd);
 }
 
-/* A SETUP that succeeds is what makes the clock that of its caller's time namespace. */
+/* Only if a SETUP succeeds, the clock is that of its caller's time namespace. */
 TEST_F(enospc, refused_setup_does_not_choose_the_time_namespace)
 {
 	const struct twheel_setup setup = {
@@ -238,7 +238,7 @@ TEST_F(enospc, closing_one_wheel_makes_room_in_another)
 	fill(_metadata, full, ids);
 	ASSERT_EQ(-ENOSPC, tw_arm_in(other, TW_HOUR, &id));
 	close(full);
-	/* Its memory may rest for a grace period. */
+	/* Its memory may stay in use for a grace period. */
 	TW_WAIT_FOR((ret = tw_arm_in(other, TW_HOUR, &id)) != -ENOSPC, TW_MS);
 	EXPECT_EQ(0, ret);
 	close(other);
@@ -246,7 +246,7 @@ TEST_F(enospc, closing_one_wheel_makes_room_in_another)
 
 #define OTHER_UID	12345
 
-/* Opens wheels and arms, until it is refused; how many timeouts, or -errno, but for ENOSPC. */
+/* Open wheels and arm until ENOSPC; return how many timeouts were armed, or another -errno. */
 static int take(void)
 {
 	int fd, nr = 0;
@@ -259,7 +259,7 @@ static int take(void)
 	return fd == -ENOSPC ? nr : fd;
 }
 
-/* Takes the share of a user, and what rests for a grace period, too. */
+/* Take the share of a user, and also the memory that is free after a grace period. */
 static bool take_all(void)
 {
 	int nr, total = 0;
@@ -272,7 +272,7 @@ static bool take_all(void)
 	return !nr && total >= 900;
 }
 
-/* What a user who takes all that there is leaves to another: the other half. */
+/* If a user takes all the memory of a user, the other half is left for another one. */
 TEST_F(enospc, share_of_one_user_leaves_enough_for_another)
 {
 	__u64 ids[TIMEOUTS + 1];
@@ -314,7 +314,7 @@ static bool gets_nothing(void)
 
 enum { TAKE_ALL, GET_NOTHING, GET_NOTHING_OTHERWISE };
 
-/* As another user of the container, or in a namespace within. */
+/* Try as another user of the container, or in a namespace within it. */
 static bool gets_nothing_otherwise(void)
 {
 	uid_t uid;
@@ -338,7 +338,7 @@ static bool container_step(char what)
 	}
 }
 
-/* What one takes, with whatever users it has, is not taken from the other, nor from root. */
+/* If one container takes its share, with any of its users, neither the other nor root loses any. */
 TEST_F(enospc, containers_of_root_have_a_share_each)
 {
 	struct tw_container one, two;
@@ -361,7 +361,7 @@ TEST_F(enospc, containers_of_root_have_a_share_each)
 	EXPECT_EQ(0, tw_container_end(&two));
 }
 
-/* Anybody may make namespaces: they are no way around the limit. */
+/* Any user may make namespaces, but they are no way around the limit. */
 TEST_F(enospc, namespaces_of_one_user_have_one_share)
 {
 	struct tw_container one, two, another;
@@ -403,7 +403,7 @@ TEST_F(enospc, users_who_have_gone_take_no_memory)
 	ASSERT_EQ(0, setresuid(0, 0, 0));
 }
 
-/* Not reached any more: neither what was cancelled nor what was read counts. */
+/* The limit is not reached any more: neither cancelled timeouts nor read events count. */
 TEST_F(enospc, cancelled_timeouts_make_room_again)
 {
 	__u64 ids[TIMEOUTS + 1], id;
@@ -422,7 +422,7 @@ TEST_F(enospc, cancelled_timeouts_make_room_again)
 	close(fd);
 }
 
-/* More than the limit that comes. */
+/* More than the limit that is set later. */
 #define MANY		12000
 
 TEST_F(enospc, lowered_limit_takes_nothing_away_and_gives_no_more)
@@ -439,7 +439,7 @@ TEST_F(enospc, lowered_limit_takes_nothing_away_and_gives_no_more)
 			ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 		ASSERT_EQ(0, tw_write_parameter(limits[i], "256"));
 		EXPECT_EQ(-ENOSPC, tw_open(O_NONBLOCK));
-		/* The places that there are belong to the wheel. */
+		/* The places that were made belong to the wheel. */
 		for (k = -1; nr < MANY + 1000; nr++) {
 			k = tw_arm_in(fd, TW_HOUR, &id);
 			if (k)
@@ -448,7 +448,7 @@ TEST_F(enospc, lowered_limit_takes_nothing_away_and_gives_no_more)
 		EXPECT_EQ(-ENOSPC, k);
 		ASSERT_EQ(0, tw_advance(fd, TW_HOUR));
 		EXPECT_EQ(nr, tw_read(fd, events, MANY + 1000));
-		/* They are free again, and still the wheel's. */
+		/* The places are free again, and still belong to the wheel. */
 		ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 		ASSERT_EQ(0, tw_write_parameter(limits[i], "8192"));
 		for (nr = 1; nr < MANY + 1000; nr++)
@@ -462,7 +462,7 @@ static struct {
 	_Atomic int taken, refused, wrong;
 } crowd;
 
-/* Wheels that come, fill, empty and go. */
+/* Open wheels, fill and empty them, and close them. */
 static void *crowd_run(void *unused)
 {
 	static const int some = 2000;
@@ -492,7 +492,7 @@ static void *crowd_run(void *unused)
 	return unused;
 }
 
-/* How many timeouts one wheel can hold now. */
+/* Return how many timeouts one wheel can hold now. */
 static int room(void)
 {
 	int fd = tw_open(O_NONBLOCK | O_CLOEXEC), nr = 0;
@@ -505,7 +505,7 @@ static int room(void)
 	return nr;
 }
 
-/* What is charged is given back, whatever the limits are at that time. */
+/* All memory that was charged is given back, whatever the limits are at that time. */
 TEST_F(enospc, limits_may_be_written_while_wheels_come_and_go)
 {
 	static const char * const limits[] = { "max_memory_kb", "max_user_memory_kb" };
@@ -531,7 +531,7 @@ TEST_F(enospc, limits_may_be_written_while_wheels_come_and_go)
 	EXPECT_EQ(0, crowd.wrong);
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, tw_write_parameter(limits[i], "256"));
-	/* As much as before, once grace periods are over. */
+	/* There is as much room as before, once grace periods are over. */
 	EXPECT_TRUE(TW_WAIT_FOR(room() == nr, 10 * TW_MS));
 }
 

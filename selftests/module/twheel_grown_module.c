@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Programs of today on a later kernel: the tests below, as they are, against a module in
- * which each structure of the ABI has grown at its end (tools/vm/lib/build.sh makes it).
- * (Programs of a later header on the module of today: device/twheel_sizes.c and
- * device/twheel_event_size.c.)
+ * Programs of today on a later kernel: the tests below run unchanged on a module in which each
+ * structure of the ABI has grown at its end (tools/vm/lib/build.sh makes it). (Programs of a later
+ * header on the module of today: device/twheel_sizes.c and device/twheel_event_size.c.)
  *
  * The program loads and unloads the module itself; TWHEEL_GROWN_KO names the file.
  */
 #include "twheel_module.h"
 
-/* By how much, see build_grown(). */
+/* How many bytes each structure has grown by, see build_grown(). */
 #define TW_GROWN	16
 
-/* It has a main() of its own, for all of them. */
+/* This file has a main() for all of them. */
 #undef TEST_HARNESS_MAIN
 #define TEST_HARNESS_MAIN
 
@@ -22,7 +21,7 @@
 #include "../device/twheel_query.c"
 #include "../device/twheel_sizes.c"
 
-/* Otherwise all of this would prove nothing. */
+/* If it were not larger, all of this would prove nothing. */
 TEST(module_has_a_larger_info_than_this_program)
 {
 	struct {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module's parameters: each is in force, and a value outside its range is
- * refused, when the module is loaded and later.  (What the limits of memory do to callers
- * is in twheel_enospc_module.c.)
+ * The module's parameters: each is in force, and a value outside its range is refused, when the
+ * module is loaded and later.  (twheel_enospc_module.c tests the limits of memory.)
  *
  * The program loads and unloads the module itself; TWHEEL_KO names the file.
  */
@@ -18,7 +17,7 @@ FIXTURE(parameters) {
 
 FIXTURE_SETUP(parameters)
 {
-	/* Left by a test that failed. */
+	/* If a test failed, it has left the module. */
 	tw_unload_soon();
 	ASSERT_NE(0, access(TW_PARAMETERS, F_OK));
 }
@@ -68,7 +67,7 @@ TEST_F(parameters, both_ends_of_each_range_are_taken)
 	}
 }
 
-/* These figures stand in the header and in Documentation/device.rst. */
+/* The header and Documentation/device.rst give these figures. */
 TEST_F(parameters, the_defaults_are_those_that_are_documented)
 {
 	struct twheel_info info;
@@ -88,7 +87,7 @@ TEST_F(parameters, the_defaults_are_those_that_are_documented)
 	close(fd);
 }
 
-/* Who reads INFO and wants more finds the parameter by the field's name. */
+/* If a program reads INFO and needs more, the field's name is that of the parameter. */
 TEST_F(parameters, max_pending_limit_of_info_is_the_parameter_of_that_name)
 {
 	struct twheel_info info;
@@ -165,7 +164,7 @@ TEST_F(parameters, value_outside_its_range_is_refused_later_and_the_old_one_stay
 	}
 }
 
-/* Each limit of memory that is written as 0 is the default again. */
+/* If a limit of memory is written as 0, it is the default again. */
 TEST_F(parameters, share_of_a_user_is_half_of_all_if_nobody_chose_another)
 {
 	unsigned long usual;
@@ -201,14 +200,14 @@ TEST_F(parameters, max_pending_limit_of_a_loaded_module_is_for_wheels_that_start
 	EXPECT_EQ(-EINVAL, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 51));
 	ASSERT_EQ(0, tw_setup(fd, TWHEEL_CLOCK_VIRTUAL, 0, 0));
 	ASSERT_EQ(0, tw_arm_in(lazy, TW_HOUR, &id));
-	/* These go by it, and stay so. */
+	/* These wheels got the limit that was in force, and keep it. */
 	ASSERT_EQ(0, tw_write_parameter("max_pending_limit", "200"));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_EQ(200, info.max_pending_limit);
 	EXPECT_EQ(50, info.max_pending);
 	ASSERT_EQ(0, tw_info(lazy, &info));
 	EXPECT_EQ(50, info.max_pending);
-	/* What was given is not taken away. */
+	/* A wheel keeps a limit that it was given. */
 	ASSERT_EQ(0, tw_write_parameter("max_pending_limit", "1"));
 	for (i = 0; i < 101; i++)
 		arms[i].expires_ns = TW_HOUR;
@@ -245,7 +244,7 @@ TEST_F(parameters, kthreads_is_how_many_threads_there_are)
 	EXPECT_EQ(3, nr);
 }
 
-/* As the scheduler has them, each of the threads. */
+/* Each of the threads has them, as the scheduler shows. */
 TEST_F(parameters, kthread_nice_and_kthread_fifo_are_those_of_the_threads)
 {
 	static const char * const text[] = {
@@ -292,7 +291,7 @@ TEST_F(parameters, default_limits_of_memory_are_shares_of_the_machine)
 	EXPECT_EQ(all / 2, each);
 }
 
-/* What a program beside this one says on stderr; its exit status, or -errno. */
+/* Run a program beside this one, and keep its stderr; return its exit status, or -errno. */
 static int say(const char *name, char *said, size_t size)
 {
 	char self[256] = {}, path[320];
@@ -325,7 +324,7 @@ static int say(const char *name, char *said, size_t size)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* Two of its three timeouts have a place. */
+/* The wheel has places for two of its three timeouts. */
 TEST_F(parameters, example_of_the_readme_names_the_refused_entry_and_the_error)
 {
 	char said[256];

@@ -3,11 +3,10 @@
  * Programs, libraries and modules of different releases, together: each call of the device,
  * and each kind of function of the library.
  *
- * It is compiled with the headers of the first release and with those of a later one, in
- * which each structure has grown, and linked with the library of this tree and with one that
- * was built with the later header (../Makefile).  twheel_versions_module.sh runs each of the
- * four on the module of this tree and on a later one.  So it uses what the first release had,
- * and nothing else.
+ * It is compiled with the headers of the first release and with those of a later one, in which each
+ * structure has grown, and linked with the library of this tree and with one that was built with
+ * the later header (../Makefile).  twheel_versions_module.sh runs each of the four on the module of
+ * this tree and on a later one.  So it uses only the interface of the first release.
  *
  *	versions --info		prints how long INFO's structure is here, and in the module
  */
@@ -19,7 +18,7 @@
 
 #define COOKIE		0xfedcba9876543210ULL
 
-/* Longer than the structure of any release. */
+/* The buffer is longer than the structure of any release. */
 static __u32 info_of_the_module(int fd)
 {
 	union {
@@ -30,7 +29,7 @@ static __u32 info_of_the_module(int fd)
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, &large) ? 0 : large.info.size;
 }
 
-/* Of the later header; 0 of the first. */
+/* The later header has more members, which must be 0; the first one has not. */
 #ifdef TW_LATER
 #define EXPECT_LATER_IS_ZERO(s) do {		\
 	EXPECT_EQ(0, (s)->grown[0]);		\
@@ -40,7 +39,7 @@ static __u32 info_of_the_module(int fd)
 #define EXPECT_LATER_IS_ZERO(s)	EXPECT_NE(NULL, s)
 #endif
 
-/* A virtual wheel whose events are as long as this program wants them. */
+/* The setup of a virtual wheel whose events are as long as this program wants them. */
 static const struct twheel_setup setup = {
 	.size = sizeof(setup),
 	.clock = TWHEEL_CLOCK_VIRTUAL,
@@ -255,7 +254,7 @@ TEST_F(versions, library_queries_timeouts)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, twheel_device_cancel(self->device, arms[1].id));
 }
 
-/* What another release has set up. */
+/* The other release has set the wheel up. */
 TEST_F(versions, library_reads_events_of_any_length)
 {
 	static const __u32 lengths[] = { 0, 48, 64, 4096 };
