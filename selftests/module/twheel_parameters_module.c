@@ -271,7 +271,7 @@ TEST_F(parameters, kthread_nice_and_kthread_fifo_are_those_of_the_threads)
 	}
 }
 
-/* Half of it at the most, a quarter of the machine's memory at the most. */
+/* The limit of all is about a quarter of the machine's memory, and that of a user is half of it. */
 TEST_F(parameters, default_limits_of_memory_are_shares_of_the_machine)
 {
 	unsigned long all, each, machine = sysconf(_SC_PHYS_PAGES) * (sysconf(_SC_PAGESIZE) / 1024);

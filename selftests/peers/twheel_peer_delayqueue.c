@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The checks of tokio-util's tests of its DelayQueue, made on the device: their stories of items
- * that are inserted, reset and removed while a task polls the queue. Documentation/peers.rst says
- * where the other checks are.
+ * The checks of tokio-util's tests of its DelayQueue, made on the device: items are inserted, reset
+ * and removed while a task polls the queue. Documentation/peers.rst says where the other checks
+ * are.
  *
- * There a task is woken. Here an edge-triggered epoll watches the wheel for room as well, which
- * there always is, so that each wake-up is reported, even one in vain. Time goes on by single
- * ticks. (A DelayQueue may wake for a cascade; a wheel may not.)
+ * There, a task is woken. Here, an edge-triggered epoll watches the wheel. It also watches for free
+ * places, which there always are: so each wake-up is reported, even one in vain. Time goes on by
+ * single ticks. (A DelayQueue may wake for a cascade; a wheel may not.)
  */
 #include "twheel_test.h"
 
 #include <sys/epoll.h>
 
 #define MAX_KEYS	8
-/* The start is not 0, so that an item can be inserted in the past. */
+/* If the start were 0, no item could be inserted in the past. */
 #define START_MS	1000
 
 /*
@@ -38,11 +38,11 @@ FIXTURE(delay_queue) {
 
 FIXTURE_VARIANT(delay_queue) {
 	__u32 slots;
-	int until;			/* by single ticks; later items are waited for */
-	struct line lines[MAX_LINES];	/* and after these END, which is 0 */
+	int until;			/* time goes by single ticks until here */
+	struct line lines[MAX_LINES];	/* the lines, and behind them END, which is 0 */
 };
 
-/* Whether the wheel has woken anybody since the last call. */
+/* Return whether the wheel has woken anybody since the last call. */
 static bool woken(int ep)
 {
 	struct epoll_event event;
@@ -65,7 +65,7 @@ FIXTURE_SETUP(delay_queue)
 	self->ep = epoll_create1(EPOLL_CLOEXEC);
 	ASSERT_LE(0, self->ep);
 	ASSERT_EQ(0, epoll_ctl(self->ep, EPOLL_CTL_ADD, self->fd, &watch));
-	/* The room that the wheel has from the beginning. */
+	/* The wheel has free places from the beginning. */
 	ASSERT_TRUE(woken(self->ep));
 }
 
@@ -77,7 +77,7 @@ FIXTURE_TEARDOWN(delay_queue)
 }
 
 /*
- * Change one key. An item that is inserted overdue may have expired before a reset or a removal:
+ * Change one key. If an item is inserted overdue, it may have expired before a reset or a removal:
  * both verdicts are good, but there must be one.
  */
 static void perform(struct __test_metadata *_metadata, int fd, __u64 *keys, const struct line *line)
@@ -104,7 +104,7 @@ static void perform(struct __test_metadata *_metadata, int fd, __u64 *keys, cons
 	}
 }
 
-/* Exactly those keys come at that time that the script names. */
+/* Expect the keys that the script names for this time, and no others. */
 static void expect_keys(struct __test_metadata *_metadata, int fd, const __u64 *keys,
 			const struct line *lines, int at)
 {
@@ -127,7 +127,7 @@ static void expect_keys(struct __test_metadata *_metadata, int fd, const __u64 *
 		TH_LOG("at %d", at);
 }
 
-/* Items after the last single tick: nobody is woken before. */
+/* Wait for the items after the last single tick: nobody is woken before. */
 static void expect_later(struct __test_metadata *_metadata, int fd, int ep, const __u64 *keys,
 			 const struct line *lines, int until)
 {
@@ -145,8 +145,8 @@ static void expect_later(struct __test_metadata *_metadata, int fd, int ep, cons
 }
 
 /*
- * Whether the story has nothing at this tick, nor at those beside it. Of such ticks, slow kernels
- * check one in TW_SLOWDOWN: other kernels check all of them.
+ * Whether the story has nothing at this tick, nor at those beside it. If the kernel is slow, only
+ * one such tick in TW_SLOWDOWN is checked.
  */
 static bool passed_over(const struct line *lines, int at)
 {
@@ -176,7 +176,7 @@ static void run_script(struct __test_metadata *_metadata, int fd, int ep,
 		ASSERT_EQ(0, tw_advance(fd, (START_MS + at) * TW_MS));
 		for (line = lines; line->what; line++)
 			expected |= line->what == EXPECT && line->at == at;
-		/* Neither for a cascade, nor at a deadline that was moved away. */
+		/* No cascade wakes anybody, and no deadline that was moved away. */
 		ASSERT_TRUE(woken(ep) == expected || overdue)
 			TH_LOG("at %d, where %s was expected", at, expected ? "one" : "none");
 		expect_keys(_metadata, fd, keys, lines, at);
@@ -187,7 +187,7 @@ static void run_script(struct __test_metadata *_metadata, int fd, int ep,
 			perform(_metadata, fd, keys, line);
 			overdue |= line->what != REMOVE && line->deadline <= at;
 		}
-		/* An item that is due at once may wake before the next tick; nothing else may. */
+		/* If an item is due at once, it may wake before the next tick; nothing else may. */
 		EXPECT_TRUE(!woken(ep) || overdue)
 			TH_LOG("woken by a change at %d", at);
 	}

@@ -53,7 +53,7 @@ static int ev_delete(int fd, __u64 ident)
 	return key_cancel(fd, ident);
 }
 
-/* An event that has fired and was not read does not come. */
+/* If an event was not read, it does not come. */
 static int ev_disable(int fd, __u64 ident)
 {
 	return key_rearm(fd, ident, TWHEEL_TIME_NEVER, 0);
@@ -139,7 +139,7 @@ TEST_F(kqueue, periodic_timer_comes_each_period)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-/* EV_CLEAR, which kqueue sets for all timers. */
+/* This is EV_CLEAR, which kqueue sets for all timers. */
 TEST_F(kqueue, data_counts_the_periods_since_the_event_was_read_last)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 50 * TW_MS));
@@ -167,7 +167,10 @@ TEST_F(kqueue, idents_of_two_queues_are_not_the_same)
 	close(fd);
 }
 
-/* A negative distance is refused, as by kqueue; a timer beyond the end of time never comes. */
+/*
+ * If a distance is negative, it is refused, as by kqueue; if a timer is beyond the end of time, it
+ * never comes.
+ */
 TEST_F(kqueue, huge_data_never_come_and_negative_ones_are_refused)
 {
 	EXPECT_EQ(-EINVAL, ev_add(self->fd, 4, EV_ONESHOT, -5ULL));
@@ -182,7 +185,7 @@ TEST_F(kqueue, huge_data_never_come_and_negative_ones_are_refused)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_delete(self->fd, 3));
 }
 
-/* NOTE_SECONDS, none, NOTE_USECONDS, NOTE_NSECONDS: here all are nanoseconds. */
+/* kqueue has NOTE_SECONDS, none, NOTE_USECONDS, NOTE_NSECONDS: here all are nanoseconds. */
 TEST_F(kqueue, units_are_the_callers_own)
 {
 	const __u64 units_ns[] = { TW_SEC, TW_MS, TW_US, 1 };
@@ -292,7 +295,7 @@ TEST_F(kqueue, adding_again_makes_a_periodic_timer_a_one_shot)
 	EXPECT_EQ(-ENOENT, ev_delete(self->fd, IDENT));
 }
 
-/* A table by ident, written at each EV_ADD: the entry added last is found. */
+/* A table by ident is written at each EV_ADD: the element added last is found. */
 TEST_F(kqueue, ident_leads_to_the_udata_that_was_given_last)
 {
 	const char *udata[4] = {};
@@ -307,7 +310,7 @@ TEST_F(kqueue, ident_leads_to_the_udata_that_was_given_last)
 	EXPECT_STREQ("second", udata[event.user_data]);
 }
 
-/* EV_RECEIPT: each change of a list has its result, and no change stops the rest. */
+/* As with EV_RECEIPT, each change of a list has its result, and no change stops the rest. */
 TEST_F(kqueue, each_change_of_a_list_has_a_receipt)
 {
 	struct twheel_cancel deletes[3] = { { .id = 1 }, { .id = 999 }, { .id = 2 } };
@@ -329,7 +332,7 @@ TEST_F(kqueue, disabled_timer_waits_until_it_is_enabled)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_disable(self->fd, IDENT));
 	pass(_metadata, self->fd, TW_HOUR);
 	EXPECT_NO_EVENT(self->fd);
-	/* The timer exists all the while. */
+	/* The timer exists all the time. */
 	EXPECT_EQ(-EEXIST, key_arm(self->fd, IDENT, TW_MS, TWHEEL_ARM_IF_ABSENT));
 	EXPECT_EQ(TWHEEL_WAS_PENDING, ev_add(self->fd, IDENT, EV_ONESHOT, 2000 * TW_MS));
 	pass(_metadata, self->fd, 2000 * TW_MS);
@@ -350,7 +353,7 @@ TEST_F(kqueue, disable_of_an_absent_timer_says_enoent)
 	EXPECT_EQ(-ENOENT, ev_disable(self->fd, IDENT));
 }
 
-/* EV_DISPATCH: the reader of the event disables the timer. */
+/* As with EV_DISPATCH, the reader of the event disables the timer. */
 TEST_F(kqueue, dispatched_timer_is_silent_until_it_is_enabled)
 {
 	ASSERT_EQ(TWHEEL_CREATED, ev_add(self->fd, IDENT, 0, 200 * TW_MS));
@@ -394,7 +397,7 @@ TEST_F(kqueue, absolute_timer_in_the_past_comes_at_once)
 	EXPECT_KEVENT(self->fd, IDENT, 1);
 }
 
-/* A wheel on the time of day takes no relative times: each time is absolute. */
+/* If a wheel is on the time of day, it takes no relative times: each time is absolute. */
 TEST_F(kqueue, adding_again_makes_a_relative_timer_absolute)
 {
 	const struct twheel_setup setup = {

@@ -14,7 +14,7 @@
 #define MAX_TIMEOUTS	10000
 #define VECTOR		256
 
-/* All in ticks. */
+/* All values are in ticks. */
 struct plan {
 	__u64 min;		/* deadlines, from */
 	__u64 max;		/* exclusive */
@@ -22,7 +22,7 @@ struct plan {
 	__u64 end;		/* no step begins after it */
 	__u64 max_step;
 	int nr;
-	int cancels;		/* tried after each step */
+	int cancels;		/* how many are tried after each step */
 	int rounds;
 	bool relative;
 	enum { CLOSE, LET_COME, CANCEL } rest;
@@ -58,7 +58,7 @@ static int compare_edges(const void *a, const void *b)
 	return (x->edge_ns > y->edge_ns) - (x->edge_ns < y->edge_ns);
 }
 
-/* Few slots or many, so that timeouts take each way through the levels. */
+/* Choose few slots or many, so that timeouts take each way through the levels. */
 static void round_begin(struct __test_metadata *_metadata, const struct plan *plan)
 {
 	static const __u32 slots[] = { TWHEEL_SLOTS_MIN, 32, 1024 };
@@ -69,7 +69,7 @@ static void round_begin(struct __test_metadata *_metadata, const struct plan *pl
 
 	/* Far deadlines in microseconds just fit below the end of time. */
 	this = (struct round){ .tick_ns = plan->end > 1ULL << 30 ? TW_US : 1234 };
-	/* With one level, each pending timeout is visited once a round. */
+	/* If there is one level, each pending timeout is visited once a round. */
 	if (plan->end <= 1000 && random_below(2)) {
 		setup.flags = TWHEEL_SETUP_ONE_LEVEL;
 		this.tick_ns += TWHEEL_ROUND_MIN_NS / setup.slots;
@@ -96,7 +96,7 @@ static void round_arm(struct __test_metadata *_metadata, const struct plan *plan
 
 			t->state = PENDING;
 			t->edge_ns = random_between(plan->min, plan->max) * this.tick_ns;
-			/* Anywhere within the tick that ends there. */
+			/* Choose a time within the tick that ends there. */
 			t->deadline_ns = t->edge_ns - random_below(this.tick_ns);
 			sorted[i + j] = i + j;
 			arms[j] = (struct twheel_arm){
@@ -114,8 +114,8 @@ static void round_arm(struct __test_metadata *_metadata, const struct plan *plan
 }
 
 /*
- * Read all events: they are those from first_sorted to end, in order. Timeouts that were due when
- * armed did not wait for the rest, and are in no order.
+ * Read all events: they must be those from first_sorted to end, in order. If timeouts were due when
+ * armed, they did not wait for the others, and have no order.
  */
 static void expect_due(struct __test_metadata *_metadata, int end)
 {
@@ -149,7 +149,7 @@ static void expect_due(struct __test_metadata *_metadata, int end)
 	first_sorted = end;
 }
 
-/* INFO agrees with the array. */
+/* Check that INFO agrees with the array. */
 static void expect_next(struct __test_metadata *_metadata, const struct plan *plan)
 {
 	struct twheel_info info;
@@ -167,7 +167,7 @@ static void expect_next(struct __test_metadata *_metadata, const struct plan *pl
 	ASSERT_EQ(this.revoked, info.revoked);
 }
 
-/* Any of them, also timeouts that have ended and one that was cancelled just now. */
+/* Cancel any of them, also timeouts that have ended, and the one that was just cancelled. */
 static void cancel_some(struct __test_metadata *_metadata, const struct plan *plan)
 {
 	struct twheel_cancel cancels[VECTOR] = {};
@@ -207,7 +207,7 @@ static int first_after(const struct plan *plan, __u64 now_ns)
 
 static void round_run(struct __test_metadata *_metadata, const struct plan *plan)
 {
-	/* Timeouts that were due when armed. */
+	/* These were due when armed. */
 	ASSERT_EQ(0, tw_advance(this.fd, this.now_ns));
 	expect_due(_metadata, first_after(plan, this.now_ns));
 	expect_next(_metadata, plan);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mistakes of other timer systems that were released, and that no test of a single rule would
- * find. Documentation/peers.rst lists all of them, with the tests that show that the device does
- * not make them; the numbers are those of that list.
+ * Mistakes of released versions of other timer systems, which no test of a single rule would find.
+ * Documentation/peers.rst lists all of them, with the tests that show that the device does not make
+ * them; the numbers are those of that list.
  */
 #include "twheel_outcomes.h"
 #include "twheel_outside.h"
@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* For tests that may take more than the default half a minute. */
+/* These tests may take more than the default of half a minute. */
 FIXTURE(traps) {
 };
 
@@ -29,7 +29,7 @@ FIXTURE_TEARDOWN(traps)
 #define LOOPERS		64
 #define LOOPS		100
 
-/* 4: as often as it was armed, and never twice in one read */
+/* 4: it comes as often as it was armed, and never twice in one read */
 TEST(a_delay_of_zero_armed_again_comes_once_each_time)
 {
 	int i, nr, seen[LOOPERS], left = LOOPERS * LOOPS, fd = tw_open(O_NONBLOCK);
@@ -72,8 +72,8 @@ TEST(a_delay_of_zero_armed_again_comes_once_each_time)
 #define WHEEL_TICK_NS	(TWHEEL_ROUND_MIN_NS / WHEEL_SLOTS)
 
 /*
- * 7: timeouts of many rounds in one slot, the later ones often in front. With one level they are
- * all visited each time, and the due ones are among them.
+ * 7: timeouts of many rounds are in one slot, the later ones often in front. If there is one level,
+ * all are visited each time, and the due ones are among them.
  */
 TEST(a_due_timeout_is_found_behind_a_later_one_in_the_same_slot)
 {
@@ -87,7 +87,7 @@ TEST(a_due_timeout_is_found_behind_a_later_one_in_the_same_slot)
 
 	ASSERT_LE(0, fd);
 	for (i = 0; i < ROUNDS_AHEAD; i++) {
-		/* The farthest one first, and then through all of them in leaps. */
+		/* Begin with the farthest one, and then go through all of them in leaps. */
 		int round = (ROUNDS_AHEAD - 1 + i * 17) % ROUNDS_AHEAD;
 
 		deadline_ns = (3 + round * WHEEL_SLOTS) * WHEEL_TICK_NS;
@@ -224,7 +224,7 @@ static void *tangle_run(void *arg)
 	return NULL;
 }
 
-/* 20: all calls that take epoll's locks, beside all that take the wheel's */
+/* 20: make all calls that take epoll's locks beside all that take the wheel's */
 TEST_F_TIMEOUT(traps, expiry_and_epoll_do_not_lock_each_other_out, 60)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -273,7 +273,7 @@ static long charged_bytes(void)
 	return bytes;
 }
 
-/* All are armed for a day ahead, and all are cancelled, as a server's timeouts are. */
+/* Arm all for a day ahead, and cancel them all, as a server does. */
 static int come_and_go(int fd)
 {
 	static struct twheel_cancel cancels[CROWD];
@@ -288,7 +288,7 @@ static int come_and_go(int fd)
 		for (i = 0; i < VECTOR; i++)
 			cancels[first + i] = (struct twheel_cancel){ .id = arms[i].id };
 	}
-	/* Move them into the wheel: there they would stay until they are due. */
+	/* Move them into the wheel: if they stayed there, it would be until they are due. */
 	tw_advance(fd, 0);
 	for (first = 0; first < CROWD; first += VECTOR)
 		if (tw_cancel_vec(fd, &cancels[first], VECTOR) != VECTOR)

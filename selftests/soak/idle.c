@@ -130,7 +130,7 @@ void soak_idle(const struct soak_options *options)
 	print_toll("without a wheel", none);
 	if (!oracle_open(&o, options->pending + DUE))
 		goto end;
-	/* Beyond the weeks, and beyond the time by which entries are moved ahead. */
+	/* Arm them beyond the weeks, and beyond the time by which entries are moved ahead. */
 	arm_some(&o, 0, options->pending, 50 * TW_DAY, 300 * TW_DAY);
 	idle = sleep_a_week();
 	print_toll("with nothing due", idle);
@@ -145,7 +145,7 @@ void soak_idle(const struct soak_options *options)
 	result(idle.wakeups == 0, "an_idle_wheel_wakes_no_kthread");
 	result(idle.interrupts <= none.interrupts + none.interrupts / 1000,
 	       "an_idle_wheel_interrupts_no_cpu");
-	/* Once a level on the way down, at the most. */
+	/* Each moves at most once in each level on its way down. */
 	result(due.wakeups <= DUE * tw_fdinfo_number(o.fd, "levels"), "what_is_due_is_all_that_wakes");
 	oracle_drain(&o);
 end:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For ../twheel_test.h, in place of the kernel's harness: that one forks for each test, gives it
- * seconds, and can be included by only one file of a program.
+ * ../twheel_test.h includes this in place of the kernel's harness, which forks for each test, gives
+ * it seconds, and can be included by only one file of a program.
  */
 #ifndef SOAK_KSELFTEST_HARNESS_H
 #define SOAK_KSELFTEST_HARNESS_H
@@ -30,7 +30,7 @@ struct __test_metadata {
 
 #define TH_LOG(format, ...)	printf("# " format "\n", ##__VA_ARGS__)
 
-/* The message follows; it is printed once, if the condition does not hold. */
+/* If the condition does not hold, the message that follows is printed once. */
 #define EXPECT_TRUE(a)		for (bool __bad = ((void)_metadata, !(a)); __bad; __bad = false)
 #define EXPECT_EQ(a, b)		EXPECT_TRUE((a) == (b))
 #define EXPECT_LE(a, b)		EXPECT_TRUE((a) <= (b))

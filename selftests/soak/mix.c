@@ -10,8 +10,8 @@
  *	requests	on top	2 ms to 30 s, mostly cancelled young; a few are due
  *				when armed, or are short bursts of periods
  *
- * A timeout that ends is armed again. The day has quiet hours, looked at every minute or two,
- * and a peak of rounds some milliseconds apart, with the requests.
+ * If a timeout ends, it is armed again. The day has quiet hours, looked at every minute or two, and
+ * a peak of rounds some milliseconds apart, with the requests.
  */
 #include "soak.h"
 
@@ -23,9 +23,9 @@
 #define STEPS		2000
 
 /*
- * The delay that a step may cause: the kernel notices it at the next interrupt of the CPU that
- * set the clock, at the latest at its next jiffy of 10 ms; and a reading of the clock for each
- * tick that has passed costs 256 ns of simulated time.
+ * The delay that a step may cause. The kernel notices it at the next interrupt of the CPU that set
+ * the clock, at the latest at its next jiffy of 10 ms. Each tick that has passed costs a reading of
+ * the clock, which takes 256 ns of simulated time.
  */
 #define STEP_NOTICED_NS	(20 * TW_MS)
 #define STEP_COST_NS	(TW_US / 2)
@@ -38,10 +38,10 @@ enum kind { SESSION, DELAYED, HEARTBEAT, RETRY, REQUEST };
  * struct mix - a mix being run
  * @wheel: the wheels
  * @nr_wheels: how many
- * @share: of the rounds, per cent each
+ * @share: the share of each in the rounds, per cent
  * @steps: how many times the clock is set; 0: never
  * @refreshes: sessions refreshed a round
- * @cursor: of each wheel, the request armed next
+ * @cursor: for each wheel, the request to arm next
  * @peak_left: rounds of the peak to come
  * @previous: the wheel that was served last and read to the end, NULL if none
  */
@@ -58,7 +58,7 @@ struct mix {
 
 /* ---- who is who ---------------------------------------------------------- */
 
-/* The last places are for the requests. */
+/* The requests have the last places. */
 static __u32 first_request(const struct oracle *o)
 {
 	return o->nr_jobs - o->nr_jobs / 21;
@@ -89,7 +89,7 @@ static __u64 heartbeat_interval_ns(__u32 index)
 	return random_scale(TW_HOUR, 12 * TW_HOUR);
 }
 
-/* Then a relative time is refused. */
+/* If the clock can be set, a relative time is refused. */
 static bool is_settable(const struct oracle *o)
 {
 	return o->setup.clock == TWHEEL_CLOCK_REALTIME || o->setup.clock == TWHEEL_CLOCK_TAI;
@@ -164,7 +164,7 @@ static void refresh_some(const struct mix *m, struct oracle *o)
 
 	for (i = 0; i < m->refreshes; i++) {
 		index = random_below(first_request(o));
-		/* Some of the others are moved too, also earlier. */
+		/* Move some of the others too, also earlier. */
 		if (kind_of(o, index) == SESSION || !random_below(8))
 			oracle_rearm(o, index, plan(o, index));
 	}
@@ -184,7 +184,7 @@ static void serve_requests(struct mix *m, struct oracle *o)
 	for (i = 0; i < REQUESTS; i++) {
 		__u32 index = first + (*cursor + nr - 1 - random_below(2 * REQUESTS)) % nr;
 
-		/* Some were answered before: the id is stale. */
+		/* If a request was answered before, its id is stale. */
 		if (index % PATIENT && o->job[index].id)
 			oracle_cancel(o, index);
 	}
@@ -197,7 +197,7 @@ static void serve_requests(struct mix *m, struct oracle *o)
 	*cursor = (*cursor + REQUESTS) % nr;
 }
 
-/* Set the clock: by days forwards, or by hours back. */
+/* Set the clock forwards by days, or back by hours. */
 static void step_clock(struct mix *m)
 {
 	struct timespec ts;
@@ -236,7 +236,7 @@ static struct oracle *pick_wheel(struct mix *m)
 	return &m->wheel[i];
 }
 
-/* Sleep, or poll; return true if poll reports an event. */
+/* Sleep, or poll; return whether poll reports an event. */
 static bool wait_for(const struct mix *m, const struct oracle *o)
 {
 	__u64 gap_ns = m->peak_left ? random_scale(TW_MS, 100 * TW_MS) :
@@ -271,7 +271,7 @@ static void one_round(struct mix *m)
 	oracle_stamp(o);
 	if (reads)
 		read_some(m, o, polled);
-	/* Before a timeout is armed that would be due at once. */
+	/* Set the clock before a timeout is armed that would be due at once. */
 	if (m->steps && !random_below(4)) {
 		step_clock(m);
 		oracle_stamp(o);
@@ -356,7 +356,7 @@ static bool begin(struct mix *m, const struct soak_options *options, __u32 pendi
 		o->ended = renew;
 		o->in_order = !m->steps;
 		o->catch_up_ns = m->steps ? STEP_NOTICED_NS + pending * STEP_COST_NS : 0;
-		/* A twentieth more, for the requests. */
+		/* Add a twentieth, for the requests. */
 		if (!oracle_open(o, pending / 100 * m->share[i] * 21 / 20))
 			return false;
 		fill(o);

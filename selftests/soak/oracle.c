@@ -2,9 +2,9 @@
 /*
  * The oracle: it makes the calls on a wheel, and foretells each event, verdict and counter.
  *
- * In simulated time processing takes no time, so that little is left to chance: only a reading of
- * the clock makes it move, by some 256 ns. A timeout has to expire in the very tick whose edge is
- * the first at or after its deadline.
+ * In simulated time, processing takes no time, so little is left to chance: only a reading of the
+ * clock moves it, by some 256 ns. A timeout has to expire in the very tick whose edge is the first
+ * at or after its deadline.
  */
 #include "soak.h"
 
@@ -65,7 +65,7 @@ __u64 oracle_edge_ns(const struct oracle *o, __u64 deadline_ns)
 	return tw_round_up(deadline_ns, o->setup.tick_ns);
 }
 
-/* The same, among the edges that the slack of a job leaves. */
+/* The first edge that the slack of a job leaves. */
 static __u64 job_edge_ns(const struct job *job, __u64 deadline_ns)
 {
 	__u64 edge_ns = tw_round_up(deadline_ns, job->stride_ns);
@@ -78,15 +78,15 @@ static __u32 job_slack_ticks(const struct oracle *o, const struct job *job)
 	return job->stride_ns / o->setup.tick_ns - 1;
 }
 
-/* The earliest time at which an event of it may come. */
+/* The earliest time at which an event of the job may come. */
 static __u64 job_due_ns(const struct job *job)
 {
 	return job->overdue ? job->armed_ns : job_edge_ns(job, job->deadline_ns);
 }
 
 /*
- * The time from which on an event of it is late. If it was overdue when armed, it waits for its
- * edge after all if the clock was set back before it expired.
+ * The time from which on an event of the job is late. If it was overdue when armed, and the clock
+ * was set back before it expired, it waits for its edge after all.
  */
 static __u64 job_wanted_ns(const struct oracle *o, const struct job *job, __u64 deadline_ns)
 {
@@ -97,7 +97,7 @@ static __u64 job_wanted_ns(const struct oracle *o, const struct job *job, __u64 
 	return o->in_order || edge_ns < job->armed_ns ? job->armed_ns : edge_ns;
 }
 
-/* The time by which it must have come, unless it has only been pending since a step. */
+/* The time by which its event must have come, unless a step has just made it due. */
 static __u64 job_late_ns(const struct oracle *o, const struct job *job)
 {
 	__u64 slop_ns = job->overdue ? 0 : job->slop_ns;
@@ -111,7 +111,7 @@ static __u64 job_limit(const struct job *job, __u64 periods)
 	return job->repeats && periods > job->repeats ? job->repeats : periods;
 }
 
-/* How many of its deadlines have passed by some time. */
+/* How many of its deadlines have passed by a time. */
 static __u64 job_passed(const struct job *job, __u64 at_ns)
 {
 	if (at_ns < job->deadline_ns || job->deadline_ns >= TWHEEL_TIME_NEVER)
@@ -121,7 +121,7 @@ static __u64 job_passed(const struct job *job, __u64 at_ns)
 	return job_limit(job, (at_ns - job->deadline_ns) / job->interval_ns + 1);
 }
 
-/* How many times it has expired by some time. */
+/* How many times it has expired by a time. */
 static __u64 job_expired(const struct job *job, __u64 at_ns)
 {
 	return job_passed(job, at_ns - at_ns % job->stride_ns);
@@ -182,7 +182,7 @@ void oracle_cancel(struct oracle *o, __u32 index)
 	o->cancel[o->nr_cancel++] = (struct twheel_cancel){ .id = o->job[index].id };
 }
 
-/* An event of it is revoked: it is counted, and nobody reads it. */
+/* If an event of it is revoked, it is counted, but nobody reads it. */
 static void account_unread(struct oracle *o, const struct job *job)
 {
 	__u64 most = job->overdue ? job_passed(job, o->now_ns + o->slack_ns) :
@@ -191,7 +191,7 @@ static void account_unread(struct oracle *o, const struct job *job)
 	__u64 least;
 
 	latest.deadline_ns += job->slop_ns;
-	/* A timeout that is due at this very moment may still wait for the kthread. */
+	/* If a timeout is due at this very moment, it may still wait for the kthread. */
 	least = job_expired(&latest, o->now_ns - o->slack_ns);
 	o->books.expirations += least ?: 1;
 	o->expirations_max += most ?: 1;
@@ -300,8 +300,8 @@ void oracle_flush(struct oracle *o)
 /* ---- events -------------------------------------------------------------- */
 
 /*
- * The deadline of a relative one is known as soon as it is reported. Return false if it cannot be
- * that.
+ * If a timeout is relative, its deadline is known as soon as it is reported. Return false if it
+ * cannot be that one.
  */
 static bool settle_deadline(struct job *job, const struct twheel_event *e)
 {
@@ -372,7 +372,7 @@ static void judge_order(struct oracle *o, const struct job *job, const struct tw
 	o->last_edge_ns = edge_ns;
 }
 
-/* Whether this many more periods are the last of a job. */
+/* Return whether this many more periods are the last of a job. */
 static bool job_ends(const struct job *job, __u64 periods)
 {
 	return !job->interval_ns || (job->repeats && job->repeats <= periods);
@@ -483,7 +483,7 @@ void oracle_find_lost(struct oracle *o)
 
 		if (!job->live || job_late_ns(o, job) > o->now_ns)
 			continue;
-		/* After a step it has been due for no longer than that. */
+		/* If the clock was stepped, it may have been due only since then. */
 		if (o->now_ns < o->since_ns + o->slack_ns + o->catch_up_ns)
 			continue;
 		fault(FAULT_LOST, "%#llx: deadline %llu, interval %llu, no event at %llu", job->id,
@@ -502,7 +502,7 @@ static void check_next(const struct oracle *o, const struct twheel_info *info)
 
 		if (!job->live)
 			continue;
-		/* It has no slack as long as it is overdue. */
+		/* As long as it is overdue, it has no slack. */
 		edge_ns = job->overdue ? oracle_edge_ns(o, job->deadline_ns) :
 					 job_edge_ns(job, job->deadline_ns);
 		if (edge_ns < least_ns)
@@ -542,7 +542,7 @@ static void check_counters(struct oracle *o)
 	if (info.armed != info.live + info.completed + info.cancelled + info.revoked +
 			  info.drained)
 		fault(FAULT_BOOKS, "the counters do not add up");
-	/* An edge may have passed since all was read. */
+	/* If events are unread, an edge has passed since all were read. */
 	if (info.unread)
 		return;
 	if (info.expirations < o->books.expirations || info.expirations > o->expirations_max) {
@@ -575,7 +575,7 @@ void oracle_query(struct oracle *o, __u32 index)
 		fault(FAULT_VERDICT, "QUERY of %#llx: %d", job->id, ret);
 		return;
 	}
-	/* Timeouts that may have expired can hardly be checked. */
+	/* If timeouts may have expired, they can hardly be checked. */
 	if (job_due_ns(job) <= o->now_ns + 2 * o->slack_ns)
 		return;
 	if (status.state != TWHEEL_STATE_PENDING || status.user_data != index ||

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A rush: a million timeouts come due within one second, spread evenly, after some time in the
- * slots of each level. A poller has each of them soon after its deadline.
- *
- * Processing takes no time here; the rest is the time for which the module chooses to wait.
+ * slots of each level. A poller must have each of them soon after its deadline. Processing takes no
+ * time here, so all lateness is time for which the module chooses to wait.
  */
 #include "soak.h"
 #include "../../bench/histogram.h"

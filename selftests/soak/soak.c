@@ -20,7 +20,7 @@
 #include <linux/reboot.h>
 #include <stdarg.h>
 
-/* Faults of a part that are printed, of each kind, and after which it goes on. */
+/* How many faults of each kind are printed for a part, which goes on after them. */
 #define FAULTS_TOLD	5
 #define FAULTS_BORNE	1000
 
@@ -124,7 +124,7 @@ __u64 random_scale(__u64 low, __u64 high)
 static bool load_module(void)
 {
 	int fd = open("/twheel.ko", O_RDONLY);
-	/* Its timeouts need more than a user's share of so small a machine. */
+	/* The timeouts need more than a user's share of the memory of so small a machine. */
 	bool loaded = !syscall(SYS_finit_module, fd,
 			       "max_memory_kb=900000 max_user_memory_kb=900000", 0);
 

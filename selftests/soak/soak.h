@@ -31,9 +31,9 @@ enum fault {
 
 void part_begin(const char *name);
 void part_end(void);
-/* The part may end: no result from here on would mean anything. */
+/* If this is true, end the part: no result from here on would mean anything. */
 bool part_is_hopeless(void);
-/* A result of its own. */
+/* Report a result that is no count of faults. */
 void result(bool ok, const char *name);
 /* Count a fault, and print the first ones. */
 #define LIKE_PRINTF	__format__(__printf__, 2, 3)
@@ -42,19 +42,19 @@ void fault(enum fault what, const char *format, ...) __attribute__((LIKE_PRINTF)
 /* ---- numbers that look random -------------------------------------------- */
 
 __u32 random_below(__u32 limit);
-/* Any scale from low to high is as likely as any other. */
+/* Return a random number whose scale is as likely as any other from low to high. */
 __u64 random_scale(__u64 low, __u64 high);
 
 /* ---- the oracle ---------------------------------------------------------- */
 
 /**
  * struct job - a timeout, as the oracle knows it
- * @id: of its present schedule, or of its last one; 0 if it has had none
+ * @id: the id of its present schedule, or of its last one; 0 if it has had none
  * @deadline_ns: the next one to pass, or the first one that is unread
  * @interval_ns: the period in force, 0 for a one-shot
  * @stride_ns: the distance of the edges at which it may expire: the tick, and more with slack
- * @armed_ns: when it was armed, or somewhat before
- * @slop_ns: the deadline may be that much later: it was relative
+ * @armed_ns: the time at which it was armed, or a little earlier
+ * @slop_ns: the deadline may be this much later if it was relative
  * @repeats: expirations left, 0 for no limit
  * @live: it holds a place
  * @delay: its delay is fixed
@@ -79,21 +79,21 @@ struct job {
  * struct oracle - a wheel, and the outcomes that its timeouts must have
  * @setup: the wheel's configuration
  * @fd: the wheel
- * @job: by user_data
+ * @job: the timeouts, by user_data
  * @nr_jobs: how many
- * @now_ns: the wheel's clock, or somewhat before
- * @since_ns: since when that clock has moved without a step
- * @catch_up_ns: how long after that it may still be busy with what the step has
- *	made due at once
- * @slack_ns: what happens within that distance of a call may be before or after
- *	it; 0 on the virtual clock, which stands still
- * @in_order: events come in the order of ticks; not so where the clock is set
+ * @now_ns: the wheel's clock, or a little earlier
+ * @since_ns: the time since which that clock has moved without a step
+ * @catch_up_ns: how long after that the wheel may still be busy with the timeouts that the
+ *	step has made due at once
+ * @slack_ns: if an event is within this distance of a call, it may be before or after it; 0
+ *	on the virtual clock, which stands still
+ * @in_order: events come in the order of ticks, unless the clock is set
  * @last_edge_ns: the first edge of the event read last
  * @ended: called with each job that ended because its event was read
- * @arm: to be armed by the next flush; and so on
- * @books: what INFO has to say, as far as it is known
- * @expirations_max: books.expirations may be that high: what was revoked may
- *	have expired once more on its way out
+ * @arm: the elements for the next flush; and so on
+ * @books: the values that INFO must have, as far as they are known
+ * @expirations_max: the most that books.expirations may be: if an event was revoked, its
+ *	timeout may have expired once more
  * @max_late_ns: the greatest distance of an expiration from its edge
  */
 struct oracle {
@@ -126,24 +126,24 @@ struct oracle {
 
 bool oracle_open(struct oracle *o, __u32 nr_jobs);
 void oracle_close(struct oracle *o);
-/* Ask the clock. */
+/* Read the wheel's clock. */
 void oracle_stamp(struct oracle *o);
 __u64 oracle_edge_ns(const struct oracle *o, __u64 deadline_ns);
-/* Noted, and done by the next flush: cancels, then re-arms, then arms. */
+/* Note a call for the next flush, which does cancels, then re-arms, then arms. */
 void oracle_arm(struct oracle *o, __u32 index, struct twheel_arm arm);
 void oracle_rearm(struct oracle *o, __u32 index, struct twheel_arm arm);
 void oracle_cancel(struct oracle *o, __u32 index);
 void oracle_flush(struct oracle *o);
 /* Read all events and judge them; return how many there were. */
 unsigned int oracle_read(struct oracle *o);
-/* Move the virtual clock, and read. */
+/* Move the virtual clock, and read all events. */
 void oracle_advance(struct oracle *o, __u64 to_ns);
-/* After a read: no timeout that is due has been left out. */
+/* After a read, check that no timeout that is due has been left out. */
 void oracle_find_lost(struct oracle *o);
-/* The same, and the values of INFO. */
+/* Check the same, and the values of INFO. */
 void oracle_check_books(struct oracle *o);
 void oracle_query(struct oracle *o, __u32 index);
-/* Drain the wheel: all live timeouts come, once. */
+/* Drain the wheel: all live timeouts must come, once. */
 void oracle_drain(struct oracle *o);
 
 /* ---- the parts ----------------------------------------------------------- */

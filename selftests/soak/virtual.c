@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The virtual clock, from 0 to the end of time: past every wrap of a counter that anyone might
- * use, of nanoseconds, milliseconds and ticks, and past every edge that the levels of the wheel
- * have.
+ * The virtual clock, from 0 to the end of time: past every wrap of a counter of nanoseconds,
+ * milliseconds or ticks, and past every edge of the wheel's levels.
  */
 #include "soak.h"
 
@@ -13,7 +12,7 @@
 /* Times at which something may go wrong, in nanoseconds. */
 static __u64 point[4096];
 static unsigned int nr_points;
-/* Distances at the edges of levels, likewise. */
+/* Distances at the edges of levels, in nanoseconds. */
 static __u64 span[256];
 static unsigned int nr_spans;
 
@@ -90,7 +89,7 @@ static void forget(struct oracle *o, __u32 index)
 	(void)index;
 }
 
-/* A greater number is refused. */
+/* If the number were greater, it would be refused. */
 static __u64 until_the_end_ns(__u64 ns)
 {
 	return ns < TWHEEL_TIME_NEVER ? ns : TWHEEL_TIME_NEVER;
@@ -130,7 +129,7 @@ static void arm_around(struct oracle *o, __u32 *index, __u64 at_ns)
 	arm_at(o, index, at_ns + tick_ns);
 }
 
-/* All are armed in the beginning, and time goes from edge to edge. */
+/* Arm all at the beginning, and let time go from edge to edge. */
 static void walk_from_zero(struct oracle *o)
 {
 	__u64 tick_ns = o->setup.tick_ns;
@@ -204,7 +203,7 @@ static void walk_at_random(struct oracle *o)
 		for (k = 0; k < 16; k++) {
 			__u32 index = random_below(o->nr_jobs);
 
-			/* Timeouts that were due when armed may or may not have come yet. */
+			/* If timeouts were due when armed, they may or may not have come yet. */
 			if (!o->job[index].live)
 				oracle_arm(o, index, random_plan(o));
 			else if (random_below(2))
