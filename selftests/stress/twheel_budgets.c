@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Turns end (G2, G5): two wheels that one kthread serves have tens of thousands of
- * timeouts each, which expire at the same time.  They take turns: by their fired_ns the
- * events of the two come in many pieces, and not first all of the one and then all of the
- * other.
- *
- * That depends neither on the speed of the machine nor on who else has its processors.
- * Only if it stalls between the two alarms may one wheel be done before the other begins:
- * the best of a few tries counts.  The KUnit suites have the turns of the kthread's other
- * loops.
+ * Turns end (G2, G5): two wheels that one kthread serves have tens of thousands of timeouts each,
+ * which expire at the same time.  They take turns: sorted by fired_ns, the events of the two come
+ * in many pieces, and not first all of the one and then all of the other.  That depends neither on
+ * the speed of the machine nor on its load.  If it stalls between the two alarms, one wheel may be
+ * done before the other begins, so the best of a few tries counts.  The KUnit suites test the turns
+ * of the kthread's other loops.
  */
 #include "twheel_outside.h"
 
 #define WHEELS		2
-/* Ten turns' worth. */
+/* As many timeouts as ten turns handle. */
 #define NR		40960
 #define VECTOR		512
-/* One after the other would be two pieces. */
+/* If one wheel came after the other, there would be two pieces. */
 #define LEAST_PIECES	6
 #define TRIES		4
 #define LONGEST_LEAD_NS	(16 * TW_SEC)
@@ -44,7 +41,7 @@ static int open_wheel(void)
 	return tw_open_setup(O_NONBLOCK | O_CLOEXEC, &setup);
 }
 
-/* Wheels that the same kthread serves; those in between are closed again. */
+/* Open wheels that the same kthread serves; others are closed again. */
 static void open_wheels(struct __test_metadata *_metadata)
 {
 	int other[64], nr = 0;
@@ -108,7 +105,7 @@ static void read_wheels(struct __test_metadata *_metadata)
 	}
 }
 
-/* How often the events of one wheel follow on those of the other, and the first piece. */
+/* Return in how many pieces the events of the two wheels come. */
 static int count_pieces(void)
 {
 	int i = 0, j = 0, nr = 0, last = -1, next;
@@ -125,7 +122,7 @@ static int count_pieces(void)
 	return nr;
 }
 
-/* Whether all was armed in time. */
+/* Return whether all was armed in time. */
 static bool try_turns(struct __test_metadata *_metadata, __u64 lead_ns)
 {
 	__u64 deadline_ns;

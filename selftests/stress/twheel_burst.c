@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bursts: many timeouts come and go, the memory of their places is given back
- * in between, and nobody who holds an id, new, old or stale, can tell.
+ * Bursts: many timeouts come and go, and the memory of their places is given back in between. The
+ * holder of an id, new, old or stale, does not notice that.
  *
  * TW_MILLION, 1000000 unless it is set, scales the bursts, TW_ROUNDS says how many
  * there are beside others.
@@ -15,14 +15,14 @@
 #define BURST		60000
 #define BURST_MIN	20000		/* many more than are kept when they are free */
 #define VECTOR		1000
-#define STAY		300		/* each of so many stays */
+#define STAY		300		/* one of so many stays */
 
 static struct twheel_arm arms[VECTOR];
 static struct twheel_cancel cancels[VECTOR];
 static struct twheel_status rows[VECTOR];
 static __u64 ids[BURST], kept[BURST / STAY], old_ids[BURST];
 
-/* How many come and go: what is left of BURST, see TW_MILLION. */
+/* How many come and go: BURST, less those that stay; see TW_MILLION. */
 static int nr_burst;
 
 FIXTURE(burst) {
@@ -58,7 +58,7 @@ FIXTURE_TEARDOWN(burst)
 	close(self->fd);
 }
 
-/* All a day ahead of now_ns, and in the wheel when this returns. */
+/* Arm all a day ahead of now_ns; they are in the wheel when this returns. */
 static int come(int fd, __u64 now_ns)
 {
 	int i, first;
@@ -94,13 +94,13 @@ static int cancel_all(int fd, const __u64 *which, int nr, int verdict)
 	return 0;
 }
 
-/* The kthread begins after a second, and then needs a moment. */
+/* Wait for the kthread, which begins after a second, and then needs a moment. */
 static void settle(void)
 {
 	tw_sleep(3 * TW_SEC / 2);
 }
 
-/* For as long as it needs. */
+/* Wait as long as it needs. */
 static int settle_quietly(void)
 {
 	settle();
@@ -115,10 +115,10 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 	for (round = 0; round < 5; round++) {
 		memcpy(old_ids, ids, sizeof(ids));
 		ASSERT_EQ(0, come(self->fd, self->now_ns));
-		/* A place that was freed begins another generation. */
+		/* If a place was freed, it begins another generation. */
 		for (i = 0; round && i < nr_burst; i++)
 			ASSERT_NE(old_ids[i], ids[i]);
-		/* The older ones name nobody, whoever has their places now. */
+		/* The older ids name nothing, whatever timeouts have their places now. */
 		if (round)
 			ASSERT_EQ(0, cancel_all(self->fd, old_ids, nr_burst, -ENOENT));
 		for (i = 0; round && i < nr_burst; i += 7)
@@ -140,7 +140,7 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 			EXPECT_EQ(0, status.user_data % STAY);
 		}
 	}
-	/* LIST finds these, across what is not there any more. */
+	/* LIST finds those that were kept, across the pages that are gone. */
 	EXPECT_EQ(self->nr_kept, tw_list_all(self->fd, rows, VECTOR, 17));
 	for (i = 0; i < self->nr_kept; i++)
 		tw_refresh(self->table, kept[i], 2 * TW_DAY, tw_shift(TW_MS));
@@ -180,7 +180,7 @@ static struct {
 	_Atomic long armed, wrong;
 } beside;
 
-/* A few timeouts that come and go, whose owner must notice nothing. */
+/* A few timeouts come and go, whose owner must notice nothing. */
 static void *arm_beside(void *unused __attribute__((unused)))
 {
 	__u64 mine[20];
@@ -210,7 +210,7 @@ static struct tw_outcome looks[] = {
 	[LISTED]	= TW_OUTCOME("rows of LIST", TW_A_FEW),
 };
 
-/* Ids of all ages, most of them stale, and some of pages that are gone. */
+/* Use ids of all ages, most of them stale, and some of pages that are gone. */
 static void *look_beside(void *unused __attribute__((unused)))
 {
 	struct twheel_status status;
@@ -220,7 +220,7 @@ static void *look_beside(void *unused __attribute__((unused)))
 	while (!__atomic_load_n(&beside.stop, __ATOMIC_RELAXED)) {
 		ret = tw_query1(beside.fd, ids[tw_random(&seed) % nr_burst], &status);
 		tw_saw(&looks[ret ? STALE : FOUND], 1);
-		/* The generation before: it was there before, or never. */
+		/* An id of the generation before was used before, or never. */
 		ret = tw_rearm1(beside.fd, ids[tw_random(&seed) % nr_burst] - (1ULL << 32), 0,
 				TW_DAY, TW_SEC);
 		if (ret != -ENOENT)

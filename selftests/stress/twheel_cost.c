@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What things cost, compared with themselves in the same run.
- *
- * G7: arming, moving and cancelling cost the same with a million pending as
- * with a thousand, and so do INFO, unless it is asked to walk, and fdinfo.
- * G5: the softirq callback takes no longer when a hundred thousand are due
- * than when one is.  The limits are wide, since the machine may be an emulator
- * under load; what they are to catch is a factor of hundreds.
+ * Costs, compared with themselves in the same run. G7: arming, moving and cancelling cost the same
+ * with a million pending as with a thousand, and so do fdinfo and INFO, unless INFO is asked to
+ * walk. G5: if a hundred thousand are due, the softirq callback takes no longer than if one is. The
+ * limits are wide, since the machine may be an emulator under load; they are made to catch a factor
+ * of hundreds.
  */
 #include "twheel_outside.h"
 
@@ -57,7 +55,7 @@ FIXTURE_TEARDOWN(cost)
 	close(self->fd);
 }
 
-/* A minute from now and later, over ten minutes: nothing expires meanwhile. */
+/* Choose deadlines of one to eleven minutes from now: nothing expires during the test. */
 static void choose_deadlines(struct twheel_arm *arms, __u64 *seed)
 {
 	int i;
@@ -79,7 +77,7 @@ static void fill(struct __test_metadata *_metadata, int fd, __u64 *seed, __u32 n
 	}
 }
 
-/* Time of one vector of each, nanoseconds. */
+/* The time of one vector of each call, nanoseconds. */
 struct cost {
 	__u64 arm_ns[SAMPLES];
 	__u64 rearm_ns[SAMPLES];
@@ -121,7 +119,7 @@ TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
 	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 	measure(_metadata, self->fd, &self->seed, &few);
 	fill(_metadata, self->fd, &self->seed, self->many - FEW);
-	/* What the thread still has to sort in would run beside us. */
+	/* If the thread still had timeouts to sort in, it would run beside us. */
 	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 	measure(_metadata, self->fd, &self->seed, &many);
 
@@ -142,7 +140,7 @@ TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
 #define NR_LOOKS	20
 #define FDINFO_KEY	"alarm_ns:\t"
 
-/* Time of some calls of INFO with these flags, or of as many reads of fdinfo. */
+/* Return the time of some calls of INFO with these flags, or of as many reads of fdinfo. */
 static __u64 look_ns(struct __test_metadata *_metadata, int fd, __u32 flags, int fdinfo)
 {
 	struct twheel_info info = { .size = sizeof(info), .flags = flags };
@@ -163,7 +161,9 @@ static __u64 look_ns(struct __test_metadata *_metadata, int fd, __u32 flags, int
 	return median(samples, SAMPLES);
 }
 
-/* A hundred times as many timeouts: a walk over them would take a hundred times as long. */
+/*
+ * If there was a walk over a hundred times as many timeouts, it would take a hundred times as long.
+ */
 TEST_F_TIMEOUT(cost, of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
 {
 	char path[64], text[4096] = "";
@@ -186,14 +186,14 @@ TEST_F_TIMEOUT(cost, of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
 		       many_ns[i] / NR_LOOKS);
 		EXPECT_GT(MAX_RATIO * few_ns[i], many_ns[i]);
 	}
-	/* Here is that walk. */
+	/* This is that walk. */
 	walk_ns[1] = look_ns(_metadata, self->fd, TWHEEL_INFO_WALK, -1);
 	TH_LOG("INFO with the walk: %llu and %llu ns", walk_ns[0] / NR_LOOKS,
 	       walk_ns[1] / NR_LOOKS);
 	EXPECT_LT(MAX_RATIO * walk_ns[0], walk_ns[1]);
-	/* It takes as long for each of many as for each of few. */
+	/* A walk takes about as long for each of many as for each of few. */
 	EXPECT_GT(100 * MAX_RATIO * walk_ns[0], walk_ns[1]);
-	/* It was this wheel's. */
+	/* Check that fdinfo was this wheel's. */
 	ASSERT_LT(0, pread(fdinfo[1], text, sizeof(text) - 1, 0));
 	EXPECT_NE(NULL, strstr(text, FDINFO_KEY));
 	close(fdinfo[1]);
@@ -214,7 +214,7 @@ static long long line_time_us(const char *line, const char *event)
 	return sscanf(at, " %llu.%6llu:", &s, &us) == 2 ? s * 1000000 + us : -1;
 }
 
-/* How long our callback ran when it ran last, in microseconds; -1 if never. */
+/* Return how long our callback ran the last time, in microseconds; -1 if it never ran. */
 static long long callback_us(void)
 {
 	long long us, entry_us = -1, took_us = -1;
@@ -239,7 +239,7 @@ static long long callback_us(void)
 	return took_us;
 }
 
-/* Arms so many for one moment; false if that had come before all were armed. */
+/* Arm so many for one moment; if that had come before all were armed, return false. */
 static bool arm_for(struct __test_metadata *_metadata, int fd, __u32 due, __u64 lead_ns)
 {
 	static struct twheel_arm arms[VECTOR];
@@ -271,8 +271,8 @@ static void read_all(struct __test_metadata *_metadata, int fd, __u32 due)
 }
 
 /*
- * The callback's time with so many due at once: the least of some samples, and of more of
- * them while it is above a limit, since a busy host can hold up some in a row.
+ * The callback's time with so many due at once: the least of some samples.  If it is above the
+ * limit, take more, since a busy host can hold up some in a row.
  */
 static __u64 callback_least_us(struct __test_metadata *_metadata, int fd, __u32 due,
 			       __u64 limit_us)
@@ -283,7 +283,7 @@ static __u64 callback_least_us(struct __test_metadata *_metadata, int fd, __u32 
 	while (s < FEW_CALLBACKS || (least_us > limit_us && s < MANY_CALLBACKS)) {
 		long long us;
 
-		/* A slow kernel needs longer to arm them. */
+		/* If the kernel is slow, it needs longer to arm them. */
 		while (!arm_for(_metadata, fd, due, lead_ns)) {
 			read_all(_metadata, fd, due);
 			lead_ns *= 2;
@@ -291,7 +291,7 @@ static __u64 callback_least_us(struct __test_metadata *_metadata, int fd, __u32 
 		ASSERT_EQ(0, tw_trace_start());
 		read_all(_metadata, fd, due);
 		us = callback_us();
-		/* On a busy machine it may have expired before it was watched. */
+		/* If the machine is busy, it may have expired before it was watched. */
 		if (us < 0) {
 			lead_ns *= 2;
 			ASSERT_GT(20 * TW_SEC, lead_ns)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Users take turns (G2): one kthread serves 64 wheels of a hostile user, who has as
- * much work for it as there can be, and one wheel of another user.  That user is
- * hardly later than beside as many processes which merely burn processor time as
- * there are, with the kthread, in the attack: none where the hostile user sleeps.
+ * Users take turns (G2): one kthread serves 64 wheels of a hostile user, who has as much work for
+ * it as there can be, and one wheel of another user.  That user's timeouts are hardly later than
+ * beside processes which merely burn processor time: as many of them as run in the attack, and one
+ * for the kthread, but none if the hostile user sleeps.
  *
  * The program loads and unloads the module itself, with a single kthread; TWHEEL_KO
  * names the file.  TW_MILLION, 1000000 unless it is set, scales the attacks.
@@ -23,10 +23,10 @@
 #define PER_WHEEL	4096
 #define VECTOR		512
 #define SAMPLES		300
-/* Of the other user's timeouts: how far ahead they are armed. */
+/* How far ahead the other user's timeouts are armed. */
 #define AHEAD_NS	(2 * TW_MS)
 
-/* An emulated processor may stand still for a while: the best of so many counts. */
+/* If an emulated processor stands still for a while, a try fails: the best of so many counts. */
 #define TRIES		4
 
 /* Shared by all processes. */
@@ -53,9 +53,9 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /*
- * Waits for a child as long as it takes; its status, as waitpid() has it.  Three hundred
- * timeouts, or closing 64 wheels, may take a slow kernel longer than TW_PATIENCE_MS,
- * which is for one thing.  The limit is that of the test.
+ * Wait for a child as long as it takes; return its status, as waitpid() has it.  Three hundred
+ * timeouts, or closing 64 wheels, may take a slow kernel longer than TW_PATIENCE_MS, which is for
+ * one thing.  The limit is that of the test.
  */
 static int wait_for(pid_t pid)
 {
@@ -85,7 +85,7 @@ static void other_user(void)
 	}
 }
 
-/* 99 of 100 timeouts of the other user are not later than that, microseconds. */
+/* Return a lateness that 99 of 100 timeouts of the other user do not exceed, microseconds. */
 static __u32 other_user_p99(struct __test_metadata *_metadata)
 {
 	pid_t pid = fork();
@@ -141,7 +141,7 @@ static int open_wheel(__u64 tick_ns)
 	return fd;
 }
 
-/* Periods as short as can be, which nobody reads. */
+/* Let periods pass, as short as can be, which nobody reads. */
 static void unread_periods(void)
 {
 	int i;
@@ -153,7 +153,7 @@ static void unread_periods(void)
 		tw_sleep(TW_MS);
 }
 
-/* Wheels that are emptied and armed with what is due, again and again. */
+/* Empty wheels, and arm timeouts that are due at once, again and again. */
 static void read_periods(void)
 {
 	static struct twheel_event events[VECTOR];
@@ -168,7 +168,7 @@ static void read_periods(void)
 		tw_read(fds[i], events, VECTOR);
 }
 
-/* All of a sudden; those that nobody reads are re-armed at the next moment. */
+/* Let all timeouts be due at once; those that nobody reads are re-armed at the next moment. */
 static void all_due_at_once(void)
 {
 	static struct twheel_arm arms[WHEELS][VECTOR];
@@ -214,7 +214,7 @@ FIXTURE_SETUP(fairness)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, shared);
-	/* Left by a test that failed. */
+	/* If a test failed, it has left the module. */
 	tw_unload_soon();
 	ASSERT_EQ(0, tw_load_and_wait("kthreads=1"));
 	ASSERT_EQ(0, chmod(TW_DEVICE, 0666));
@@ -226,7 +226,7 @@ FIXTURE_TEARDOWN(fairness)
 	munmap(shared, sizeof(*shared));
 }
 
-/* So many processes of the hostile user, of which each does the same. */
+/* Start so many processes of the hostile user, each of which does the same. */
 static void hostile_start(struct __test_metadata *_metadata, FIXTURE_DATA(fairness) *self,
 			  void (*attack)(void), int nr)
 {
@@ -262,7 +262,7 @@ static void hostile_stop(struct __test_metadata *_metadata, FIXTURE_DATA(fairnes
 	}
 }
 
-/* What is 5 ms more than three times as late as beside mere load is somebody's fault. */
+/* If the lateness is 5 ms more than three times that beside mere load, the module is to blame. */
 TEST_F_TIMEOUT(fairness, another_user_waits_for_a_turn_and_not_for_64_wheels, 110)
 {
 	__u32 load_us, beside_us, limit_us = 0;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A hostile user: processes without privilege that may open the device, in a
- * memory cgroup, do their worst, one attack a test.  Beside them run tasks that
- * wake every millisecond, and another user who has timeouts on wheels of ten.
+ * A hostile user: processes without privilege, which may open the device and are in a memory
+ * cgroup, do their worst, one attack a test. Beside them run tasks that wake every millisecond, and
+ * another user who has wheels of ten timeouts each.
  *
- * What has to hold under each attack: the cgroup's limit, and no memory is used
- * that is not charged to it; no OOM kill outside it, no thread more; the other
- * user's timeouts all come, and none early; once the attackers are gone, so is
- * all that they had.  The other user's lateness, and the tasks', is printed, and
- * judged by that beside as many processes which merely burn processor time: a
- * machine that is busy is no news.
+ * Under each attack, the cgroup's limit must hold, and no memory may be used that is not charged to
+ * it. There may be no OOM kill outside it, and no more threads. The other user's timeouts all come,
+ * and none early.  When the attackers are gone, so is all that they had.  The lateness of the other
+ * user and of the tasks is printed, and compared with that beside as many processes which merely
+ * burn processor time: that a machine is busy is no fault.
  *
- * TW_MILLION, 1000000 unless it is set, scales the attacks for slow kernels; and
- * TW_SLOWDOWN is how much slower than usual the kernel's code is beside that of
- * users, who do not feel it in what is measured against: 1 unless it is set.
+ * TW_MILLION, 1000000 unless it is set, scales the attacks for slow kernels; and TW_SLOWDOWN, 1
+ * unless it is set, says how much slower than usual the kernel's code is in comparison with that of
+ * users, by which the load is measured.
  */
 #include "twheel_outside.h"
 
@@ -34,13 +33,13 @@ static long memory_max(void)
 	return (32L << 20) + (96L << 20) * tw_setting("TW_MILLION", 1000000) / 1000000;
 }
 
-/* How long an attack is watched, at least. */
+/* An attack is watched for at least this long. */
 static __u64 window_ns(void)
 {
 	return tw_setting("TW_SLOWDOWN", 1) > 1 ? 3 * TW_SEC : 3 * TW_SEC / 2;
 }
 
-/* What may be used beside, by the watchers and the kernel's own caches. */
+/* Memory that the watchers and the kernel's own caches may use besides. */
 #define MEMORY_SLACK	(16L << 20)
 
 #define HOSTILE_UID	65534
@@ -48,22 +47,22 @@ static __u64 window_ns(void)
 
 #define ATTACKERS	2
 
-/* The other user's: more wheels than there are threads to serve them. */
+/* The other user has more wheels than there are threads to serve them. */
 #define OTHER_WHEELS	4
 #define OTHER_TICK_NS	(10 * TW_MS)
 
 #define VECTOR		512
 #define SAMPLES		4096
 
-/* So many that a median stays where it is when the machine stands still once. */
+/* With so many, the median stays where it is if the machine stands still once. */
 #define SAMPLES_MIN	64
 
-/* How long the attackers may get no further, and the watchers take, under load. */
+/* How long, under load, the attackers may make no progress, and the watchers may take. */
 #define PATIENCE_MS	(4 * TW_PATIENCE_MS)
 
 /* ---- what is measured ---------------------------------------------------- */
 
-/* Of one watcher, in one window. */
+/* The samples of one watcher in one window. */
 struct samples {
 	__u32 nr;
 	__u32 us[SAMPLES];
@@ -82,20 +81,20 @@ struct latency {
 	__u32 p50, p99, max;
 };
 
-/* Shared by all processes. */
+/* All processes share this. */
 static struct shared {
 	atomic_bool stop;
 	atomic_int ready;
 	atomic_long armed;
 	atomic_long rounds;
-	/* the first thing that went wrong in an attacker: what, and where */
+	/* the first error in an attacker, and its line */
 	atomic_int error;
 	atomic_int line;
-	/* of the other user's timeouts */
+	/* how many of the other user's timeouts were early */
 	atomic_int early;
 	atomic_int lost;
 	struct samples samples[NR_WATCHERS];
-	/* beside processes that burn processor time; measured once */
+	/* the latency beside processes that burn processor time; measured once */
 	bool measured;
 	struct latency control[NR_WATCHERS];
 } *shared;
@@ -149,13 +148,13 @@ static long number_in(const char *path)
 	return number;
 }
 
-/* Since then; 0 where the kernel's own notes would be counted as well. */
+/* Memory used since then; 0 if the kernel's own notes would be counted as well. */
 static long used_bytes(long free_before)
 {
 	return tw_kernel_notes_allocations() ? 0 : free_before - tw_free_bytes();
 }
 
-/* Of others than the attackers. */
+/* Return the number of OOM kills of others than the attackers. */
 static long oom_kills(void)
 {
 	return tw_sum_of("/proc/vmstat", "oom_kill") - tw_sum_of(GROUP "/memory.events", "oom_kill");
@@ -182,7 +181,7 @@ static void cyclic(enum watcher watcher)
 			;
 		now_ns = tw_now(CLOCK_MONOTONIC);
 		sample_add(watcher, now_ns - next_ns);
-		/* What was missed is one latency, not many. */
+		/* If it missed several times, that is one latency, not many. */
 		if (now_ns - next_ns > TW_MS)
 			next_ns = now_ns;
 	}
@@ -192,12 +191,12 @@ static void cyclic_fifo(enum watcher watcher)
 {
 	const struct sched_param param = { .sched_priority = 50 };
 
-	/* Where it may not be, this is one more of the usual kind. */
+	/* If this is not allowed, the watcher is one more ordinary task. */
 	sched_setscheduler(0, SCHED_FIFO, &param);
 	cyclic(watcher);
 }
 
-/* False when it was lost. */
+/* Return false if it was lost. */
 static bool other_user_reads(enum watcher watcher, int fd, __u64 deadline_ns, __u64 edge_ns)
 {
 	struct twheel_event event;
@@ -206,7 +205,10 @@ static bool other_user_reads(enum watcher watcher, int fd, __u64 deadline_ns, __
 		atomic_fetch_add(&shared->lost, 1);
 		return false;
 	}
-	/* By its own account, and by ours.  Armed too late, it does not wait for the edge. */
+	/*
+	 * It must not be early by its own account, nor by ours.  If it was armed too late, it does
+	 * not wait for the edge.
+	 */
 	if (event.fired_ns < deadline_ns || tw_now(CLOCK_MONOTONIC) < deadline_ns)
 		atomic_fetch_add(&shared->early, 1);
 	else
@@ -276,10 +278,7 @@ static bool watchers_know_enough(void)
 	return true;
 }
 
-/*
- * Ends their window, which lasts until there is something to be judged; what each
- * found is in its samples.
- */
+/* End their window, which lasts until there are enough samples of each. */
 static void watchers_stop(struct __test_metadata *_metadata, pid_t pids[],
 			  struct latency latency[])
 {
@@ -322,7 +321,7 @@ static __u32 scaled(__u32 nr)
 	return nr < 128 ? 128 : nr;
 }
 
-/* An attack that did not get to attack proves nothing. */
+/* If an attack could not attack, it proves nothing. */
 static void attacker_fails(int line, int error)
 {
 	int none = 0;
@@ -337,7 +336,7 @@ static void attacker_fails(int line, int error)
 		attacker_fails(__LINE__, errno);			\
 } while (0)
 
-/* The attack begins when all are ready. */
+/* When all are ready, the attack begins. */
 static void ready(void)
 {
 	atomic_fetch_add(&shared->ready, 1);
@@ -348,7 +347,7 @@ static void round_done(void)
 	atomic_fetch_add(&shared->rounds, 1);
 }
 
-/* A wheel.  Where wheels are opened and closed in turn, there is memory for two. */
+/* Make a wheel.  If wheels are opened and closed in turn, there is memory for two. */
 static int wheel_of(const struct twheel_setup *setup)
 {
 	int fd = tw_open_setup(O_NONBLOCK, setup);
@@ -360,8 +359,8 @@ static int wheel_of(const struct twheel_setup *setup)
 }
 
 /*
- * Arms so many, all alike or (apart_ns) one after the other.  How many there
- * was memory and room for.
+ * Arm so many, all at the same time or, by apart_ns, one after the other. Return how many there was
+ * memory and room for.
  */
 static __u32 arm_many(int fd, __u32 nr, __u64 first_ns, __u64 apart_ns, __u64 interval_ns)
 {
@@ -394,7 +393,7 @@ static __u64 soon(__u64 ns)
 	return tw_now(CLOCK_MONOTONIC) + ns;
 }
 
-/* Nothing more to be done but to be there. */
+/* Do nothing more, but stay. */
 static void lie_in_wait(void)
 {
 	ready();
@@ -404,7 +403,7 @@ static void lie_in_wait(void)
 	}
 }
 
-/* Not an attack, but what attacks are compared with. */
+/* This is no attack, but attacks are compared with it. */
 static void burn(void)
 {
 	ready();
@@ -450,7 +449,7 @@ static void thousands_of_wheels(void)
 	};
 	__u32 i;
 
-	/* As many as the cgroup has memory for: each wheel has ten levels. */
+	/* Make as many as the cgroup has memory for: each wheel has ten levels. */
 	for (i = 0; i < scaled(800); i++) {
 		int fd = wheel_of(&setup);
 
@@ -459,7 +458,7 @@ static void thousands_of_wheels(void)
 	lie_in_wait();
 }
 
-/* As many hrtimers as there are wheels, at one and the same time. */
+/* Let as many hrtimers as there are wheels expire at the same time. */
 static void thousands_of_wheels_due_at_once(void)
 {
 	const struct twheel_setup setup = {
@@ -478,7 +477,7 @@ static void thousands_of_wheels_due_at_once(void)
 	lie_in_wait();
 }
 
-/* Wheels that use up the whole of each turn that they have. */
+/* Make wheels that use up the whole of each turn. */
 static void greedy_wheels(void)
 {
 	const struct twheel_setup setup = { .tick_ns = TW_MS };
@@ -492,7 +491,7 @@ static void greedy_wheels(void)
 	lie_in_wait();
 }
 
-/* All the memory there is, and then more. */
+/* Take all the memory there is, and then more. */
 static void as_many_as_there_is_memory_for(void)
 {
 	const struct twheel_setup setup = { .tick_ns = TW_MS, .max_pending = 4000000 };
@@ -528,7 +527,7 @@ static void a_reader_that_never_reads(void)
 	}
 }
 
-/* What is cancelled young goes through the inbox all the same. */
+/* If a timeout is cancelled young, it goes through the inbox all the same. */
 static void arm_and_cancel(void)
 {
 	int i, fd = wheel_of(&(struct twheel_setup){ .tick_ns = TW_MS });
@@ -555,7 +554,7 @@ static void rearm_earlier_and_earlier(void)
 		distance_ns -= TW_MS;
 		for (i = 0; i < VECTOR; i++)
 			arms[i].expires_ns = soon(distance_ns);
-		/* To take it up at once, another one is due now. */
+		/* Let another one be due now, so that the inbox is emptied at once. */
 		arms[0].expires_ns = soon(TW_MS);
 		MUST(tw_rearm_vec(fd, arms, VECTOR) >= 0);
 		if (arms[0].result == -ENOENT)
@@ -584,10 +583,7 @@ static void huge_wheels_opened_and_closed(void)
 	}
 }
 
-/*
- * When the clock is set back, all that these hold is sorted in again, as soon as
- * something is due.
- */
+/* If the clock is set back, all their timeouts are sorted in again, as soon as one is due. */
 static void huge_wheels_of_realtime(void)
 {
 	__u32 nr = scaled(200000);
@@ -603,7 +599,7 @@ static void huge_wheels_of_realtime(void)
 	}
 }
 
-/* One place whose generations are used up, or would be, in half an hour. */
+/* Use up the generations of one place, which would take half an hour. */
 static void ids_used_up(void)
 {
 	const struct twheel_setup setup = { .tick_ns = TW_MS, .max_pending = 1 };
@@ -631,7 +627,7 @@ static void longest_vectors(void)
 	MUST(arm_many(fd, scaled(20000), soon(TW_HOUR), 0, 0));
 	ready();
 	for (;;) {
-		/* None of them is good for anything. */
+		/* None of them is valid. */
 		memset(vector, 0, info.max_vector * sizeof(*vector));
 		MUST(!tw_vector(fd, TWHEEL_IOC_REARM, vector, sizeof(*vector), info.max_vector));
 		round_done();
@@ -647,7 +643,7 @@ static void longest_vectors(void)
 	}
 }
 
-/* Whoever expires wakes all of these. */
+/* If a timeout expires, all of these have to be woken. */
 static void crowds_of_pollers(void)
 {
 	const struct twheel_setup setup = { .tick_ns = TWHEEL_TICK_MIN_NS };
@@ -663,7 +659,7 @@ static void crowds_of_pollers(void)
 	MUST(arm_many(fd, scaled(2000), 0, 0, TWHEEL_TICK_MIN_NS));
 	ready();
 	for (;;) {
-		/* What was read expires anew, and makes an edge for all of them. */
+		/* If its event was read, it expires anew, and makes an edge for all of them. */
 		MUST(epoll_wait(epoll, &event, 1, -1) == 1);
 		MUST(tw_read(fd, events, VECTOR) > 0);
 		round_done();
@@ -703,7 +699,7 @@ static void looked_at_without_end(void)
 	}
 }
 
-/* In the cgroup, without privilege, and gone when the test is. */
+/* Run an attack in the cgroup, without privilege; it ends with the test. */
 static void attacker(void (*attack)(void))
 {
 	const struct rlimit files = { 8192, 8192 };
@@ -711,17 +707,17 @@ static void attacker(void (*attack)(void))
 	MUST(!tw_write_text(GROUP "/cgroup.procs", "0"));
 	MUST(!setrlimit(RLIMIT_NOFILE, &files));
 	/*
-	 * None faults in a page later: in a full cgroup that would call the OOM
-	 * killer, who is not the one under test.
+	 * Fault all pages in now: later, in a full cgroup, that would call the OOM killer, which is
+	 * not tested here.
 	 */
 	MUST(!mlockall(MCL_CURRENT));
 	MUST(!setgid(HOSTILE_UID) && !setuid(HOSTILE_UID));
-	/* What becomes another user's is forgotten: so not before. */
+	/* Set this only now: a change of the user clears it. */
 	MUST(!prctl(PR_SET_PDEATHSIG, SIGKILL));
 	attack();
 }
 
-/* To arm as many as there is memory for takes a slow kernel a minute. */
+/* If the kernel is slow, it takes a minute to arm as many as there is memory for. */
 static void wait_for_attackers(int nr)
 {
 	__u64 began_ns = tw_now(CLOCK_MONOTONIC);
@@ -761,7 +757,7 @@ static void attackers_start(struct __test_metadata *_metadata, void (*attack)(vo
 		       strerror(atomic_load(&shared->error)));
 }
 
-/* Killed as they stand, with all that they have open. */
+/* Kill them at any point, with all that they have open. */
 static void attackers_kill(void)
 {
 	tw_write_text(GROUP "/cgroup.kill", "1");
@@ -769,7 +765,7 @@ static void attackers_kill(void)
 		;
 }
 
-/* What goes on meanwhile: nothing, or what somebody innocent does. */
+/* During a window, do nothing, or the work of somebody innocent. */
 static void wait_window(void)
 {
 	tw_sleep(window_ns());
@@ -801,9 +797,8 @@ FIXTURE(hostile) {
 };
 
 /*
- * Half of the other user's timeouts may be late by that many times what they are
- * beside mere load, a tick added.  It is wide, for emulated machines;
- * twheel_fairness_module judges the latest.
+ * The median of the other user's lateness may be this many times that beside mere load, plus a
+ * tick.  It is wide, for emulated machines; twheel_fairness_module judges the latest ones.
  */
 #define FACTOR	20
 
@@ -922,7 +917,7 @@ FIXTURE_TEARDOWN_PARENT(hostile)
 	rmdir(GROUP);
 }
 
-/* How things are beside mere load: once for all tests. */
+/* Measure the latencies beside mere load, once for all tests. */
 static void measure_control(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self)
 {
 	struct latency quiet[NR_WATCHERS];
@@ -935,7 +930,7 @@ static void measure_control(struct __test_metadata *_metadata, FIXTURE_DATA(host
 	watchers_stop(_metadata, pids, quiet);
 	print_latency("quiet", quiet);
 
-	/* For the threads that would serve them too. */
+	/* Start some more for the kthreads, which serve the attackers in an attack. */
 	attackers_start(_metadata, burn, ATTACKERS + self->kthreads);
 	watchers_start(_metadata, pids);
 	tw_sleep(window_ns());
@@ -963,7 +958,7 @@ static void expect_memory_holds(struct __test_metadata *_metadata, FIXTURE_DATA(
 	long peak, charged, used;
 	int i;
 
-	/* The two are not read at one and the same moment: more than once. */
+	/* The two are not read at the same moment, so read them more than once. */
 	for (i = 0; i < 50; i++) {
 		charged = charged_bytes();
 		used = used_bytes(self->free_before);
@@ -981,9 +976,8 @@ static void expect_memory_holds(struct __test_metadata *_metadata, FIXTURE_DATA(
 }
 
 /*
- * An attack that had no round in the window has not been withstood yet: one that
- * opens and closes huge wheels takes seconds for a round on a slow kernel.  Returns
- * how many there were.
+ * If an attack had no round in the window, it has not been withstood yet: on a slow kernel, opening
+ * and closing huge wheels takes seconds for a round.  Return how many there were.
  */
 static long wait_for_a_round(long before)
 {
@@ -995,7 +989,7 @@ static long wait_for_a_round(long before)
 	return atomic_load(&shared->rounds) - before;
 }
 
-/* A window beside the attack, and what has to hold in it. */
+/* Have a window beside the attack, and check all that must hold. */
 static void withstand(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *self,
 		      void (*beside)(void), struct latency latency[])
 {

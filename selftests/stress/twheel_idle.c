@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Silence (G6): with a million timeouts an hour ahead, the module's threads are
- * not woken once and its hrtimers do not expire once.  That the measurement
- * sees what there is to see is shown by one timeout that does expire.
- *
- * TW_IDLE_SECONDS (10) is how long it listens, TW_MILLION how many there are.
+ * Silence (G6): with a million timeouts an hour ahead, the module's threads are not woken once and
+ * its hrtimers do not expire once.  One timeout does expire, which shows that the measurement
+ * works. TW_IDLE_SECONDS (10) says how long it listens, TW_MILLION how many timeouts there are.
  */
 #include "twheel_outside.h"
 
@@ -21,7 +19,7 @@ FIXTURE(idle) {
 	int fd;
 };
 
-/* Over an hour, from an hour on. */
+/* Arm timeouts over an hour, from an hour on. */
 static void arm_all(struct __test_metadata *_metadata, int fd, __u32 nr)
 {
 	static struct twheel_arm arms[VECTOR];
@@ -46,7 +44,7 @@ FIXTURE_SETUP(idle)
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, tw_setup(self->fd, TWHEEL_CLOCK_MONOTONIC, TW_MS, nr));
 	arm_all(_metadata, self->fd, nr);
-	/* What the thread still has to sort in is no tick. */
+	/* Sorting in the timeouts is no tick: wait until the thread is done. */
 	ASSERT_EQ(0, tw_wait_kthreads_quiet());
 }
 
@@ -55,7 +53,7 @@ FIXTURE_TEARDOWN(idle)
 	close(self->fd);
 }
 
-/* Both in the same time: what a kernel cannot trace, another one can. */
+/* Both are tested in the same time: if a kernel cannot trace one, another kernel can. */
 TEST_F_TIMEOUT(idle, no_thread_of_ours_is_woken_and_no_hrtimer_expires, 100)
 {
 	int ours, all, ret = tw_trace_start();
@@ -120,7 +118,7 @@ TEST_F_TIMEOUT(single, a_burst_is_seen_in_our_threads, 100)
 	ASSERT_EQ(BURST, arm_burst(self->fd, deadline_ns));
 	tw_sleep(TW_SEC / 2);
 	tw_kthreads(&before);
-	/* Looked at too late, on a machine that stalled: once more, and farther ahead. */
+	/* If the machine stalled, this came too late: do it once more, farther ahead. */
 	while (tw_now(CLOCK_MONOTONIC) >= deadline_ns) {
 		ASSERT_TRUE(TW_WAIT_FOR(tw_read(self->fd, events, BURST) == BURST, TW_MS));
 		ahead_ns *= 2;
@@ -129,8 +127,8 @@ TEST_F_TIMEOUT(single, a_burst_is_seen_in_our_threads, 100)
 		tw_kthreads(&before);
 	}
 	/*
-	 * The softirq leaves the rest to the kthread.  A switch counts when that goes to sleep
-	 * again.
+	 * The softirq leaves the rest to the kthread.  If that goes to sleep again, a switch is
+	 * counted.
 	 */
 	tw_sleep_until(deadline_ns);
 	do {
@@ -196,7 +194,10 @@ TEST_F_TIMEOUT(single, there_is_silence_again_after_an_expiry, 100)
 	EXPECT_LE(traced, all);
 }
 
-/* A cancelled timeout is no reason to wake up; see twheel_idle_stale.c for many. */
+/*
+ * If the earliest timeout is cancelled, it is no reason to wake up; see twheel_idle_stale.c for
+ * many.
+ */
 TEST_F_TIMEOUT(single, the_earliest_one_cancelled_wakes_at_most_once, 100)
 {
 	__u64 before, after, id;

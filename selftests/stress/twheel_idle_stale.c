@@ -3,11 +3,10 @@
  * Silence (G6) after timeouts were cancelled or moved later: nobody is woken at the
  * deadlines that they had.
  *
- * Half of all timeouts are an hour ahead and stay as they are.  The others have
- * deadlines each at a tick of its own within the time in which we listen.
- *
- * TW_IDLE_SECONDS (5) is how long that is.  How long before that they are armed is
- * found by trying: a slow kernel needs seconds to cancel all of them.
+ * Half of all timeouts are an hour ahead and stay as they are. Each of the others has a deadline at
+ * a tick of its own, within the time in which the test listens. TW_IDLE_SECONDS (5) says how long
+ * that is.  The test tries how long before they have to be armed: if the kernel is slow, it needs
+ * seconds to cancel all of them.
  */
 #include "twheel_outside.h"
 
@@ -15,9 +14,12 @@
 
 #define NR		5000
 #define VECTOR		500
-/* One is the rule, two or three are seen; once a second would be more. */
+/* One is normal, two or three are seen; once a second would be more. */
 #define A_HANDFUL	8
-/* With one level, all are looked at once a round; if the kthread gets no processor, by so many. */
+/*
+ * If there is one level, all are visited once a round; if the kthread gets no processor, so many at
+ * a time.
+ */
 #define AT_A_RING	512
 #define LONGEST_LEAD_NS	(32 * TW_SEC)
 
@@ -25,15 +27,15 @@ enum way { CANCELLED, REARMED, REFRESHED };
 
 FIXTURE(half) {
 	int fd;
-	__u64 first_ns;		/* when the first of the half that goes would be due */
+	__u64 first_ns;		/* when the first of the others would be due */
 	__u64 listen_ns;
-	__u64 id[NR];		/* of the half that goes */
+	__u64 id[NR];		/* the ids of those that are cancelled or moved */
 };
 
 FIXTURE_VARIANT(half) {
 	enum way way;
 	struct twheel_setup setup;
-	__u64 spread_ns;	/* from the first to the last of the half that stays */
+	__u64 spread_ns;	/* the time from the first to the last of the half that stays */
 };
 
 FIXTURE_VARIANT_ADD(half, cancelled) {
@@ -51,26 +53,26 @@ FIXTURE_VARIANT_ADD(half, refreshed_to_later) {
 	.spread_ns = 10 * TW_MIN,
 };
 
-/* All of them in level 0. */
+/* All of them are in level 0. */
 FIXTURE_VARIANT_ADD(half, cancelled_in_many_slots) {
 	.way = CANCELLED,
 	.setup = { .slots = 1 << 15 },
 	.spread_ns = 10 * TW_MIN,
 };
 
-/* All of them in coarse slots. */
+/* All of them are in coarse slots. */
 FIXTURE_VARIANT_ADD(half, cancelled_in_few_slots) {
 	.way = CANCELLED,
 	.setup = { .slots = TWHEEL_SLOTS_MIN },
 };
 
-/* It looks at each slot that is occupied once a round: at a single one here. */
+/* In a round, it visits each slot that is occupied, which is a single one here. */
 FIXTURE_VARIANT_ADD(half, cancelled_in_one_level) {
 	.way = CANCELLED,
 	.setup = { .slots = 1 << 13, .flags = TWHEEL_SETUP_ONE_LEVEL },
 };
 
-/* NR of them, the first at @first_ns, the last @spread_ns later. */
+/* Arm NR timeouts, the first at @first_ns, the last @spread_ns later. */
 static void arm_half(struct __test_metadata *_metadata, int fd, __u64 first_ns,
 		     __u64 spread_ns, __u64 *ids)
 {
@@ -89,14 +91,14 @@ static void arm_half(struct __test_metadata *_metadata, int fd, __u64 first_ns,
 	}
 }
 
-/* The alarm is set for the first of them when it has rung for this one. */
+/* If the alarm has rung for this one, it is set for the first of the others. */
 static void enter_all(struct __test_metadata *_metadata, int fd, __u64 *id)
 {
 	ASSERT_EQ(0, tw_arm_in(fd, TW_MS, id));
 	ASSERT_EQ(POLLIN, tw_poll(fd, POLLIN, TW_PATIENCE_MS));
 }
 
-/* How many of these were not pending any more. */
+/* Return how many of these were not pending any more. */
 static int cancel_all(int fd, const __u64 *ids)
 {
 	int i, nr = 0;
@@ -134,8 +136,8 @@ static int refresh_all(int fd, const __u64 *ids)
 }
 
 /*
- * Makes the wheel, with so much time until the first of the half that goes is due.
- * False if that was too little: some were due before all had gone.
+ * Make the wheel, with so much time until the first of the half that goes is due.  If that was too
+ * little, so that some were due before all had gone, return false.
  */
 static bool make_half(struct __test_metadata *_metadata, FIXTURE_DATA(half) *self,
 		      const FIXTURE_VARIANT(half) *variant, __u64 lead_ns)
@@ -159,7 +161,7 @@ static bool make_half(struct __test_metadata *_metadata, FIXTURE_DATA(half) *sel
 		nr = refresh_all(self->fd, self->id);
 	if (tw_now(CLOCK_MONOTONIC) >= self->first_ns && lead_ns < LONGEST_LEAD_NS)
 		return false;
-	/* That one, and nothing else. */
+	/* That one is due, and nothing else. */
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	ASSERT_EQ(0, nr);
 	return true;

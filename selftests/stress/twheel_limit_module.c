@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * max_memory_kb and max_user_memory_kb bound what a user without privilege can
- * make the module hold, whatever he does: what is missing from the machine's free
- * memory stays within the limit and 5 %.  One way to get at more a test.
+ * max_memory_kb and max_user_memory_kb bound the memory that a user without privilege can make the
+ * module hold, whatever the user does: the loss of the machine's free memory stays within the limit
+ * and 5 %. Each test is one way to get more.
  *
  * The program loads and unloads the module itself; TWHEEL_KO names the file.
  */
@@ -25,22 +25,22 @@
 #define VECTOR		1024
 #define NR_FDS		20000
 
-/* More than go into the limit, at 48 bytes each. */
+/* More ids than fit into the limit, at 48 bytes each. */
 #define NR_IDS		(LIMIT_BYTES / 48)
 
-/* How long what is held at the end is watched: longer than any of it is kept in reserve. */
+/* How long memory is watched at the end: longer than any of it is kept in reserve. */
 #define WATCH_NS	(2 * TW_SEC)
 
-/* Shared by both processes. */
+/* Both processes share this. */
 static struct shared {
-	atomic_bool ready;	/* the user has what he needs for himself */
+	atomic_bool ready;	/* the user has all the memory of its own that it needs */
 	atomic_bool go;
 	atomic_bool done;
-	atomic_int line;	/* where something went wrong, and what */
+	atomic_int line;	/* the first error, and its line */
 	atomic_int error;
 } *shared;
 
-/* The user's own, all of it there before it is measured. */
+/* The user's own memory, allocated before it is measured. */
 static __u64 *ids;
 static int *fds;
 static struct twheel_arm arms[VECTOR];
@@ -56,7 +56,7 @@ static void __attribute__((constructor)) allocate(void)
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* What the kernel has for open files, of whatever kind: not the module's. */
+/* The kernel's memory for open files of any kind, which is not the module's. */
 static long files_bytes(void)
 {
 	long active, all, size, per_slab, pages, slabs = 0;
@@ -73,16 +73,16 @@ static long files_bytes(void)
 	return slabs * pages * sysconf(_SC_PAGESIZE);
 }
 
-/* What nobody uses, and what is not the module's. */
+/* Memory that nobody uses, and memory that is not the module's. */
 static long free_bytes(void)
 {
 	return tw_free_bytes() + files_bytes();
 }
 
 /*
- * The same, of a moment: while memory is taken, its figures change between the one
- * file and the other, and what was given back is free a grace period later.  So who
- * takes it is stopped, and where more is missing than may be, it is looked at again.
+ * The same at one moment.  While memory is taken, the figures change between the reading of two
+ * files, and memory that was given back is free only a grace period later.  So the process that
+ * takes it is stopped, and if more is missing than allowed, the figures are read again.
  */
 static long free_bytes_beside(pid_t pid, long enough)
 {
@@ -112,7 +112,7 @@ static long free_bytes_beside(pid_t pid, long enough)
 	}								\
 } while (0)
 
-/* Another wheel, as far as there is memory for it: else -ENOSPC. */
+/* Make another wheel, if there is memory for it, or return -ENOSPC. */
 static int wheel(const struct twheel_setup *setup)
 {
 	int fd = tw_open_setup(O_NONBLOCK | O_CLOEXEC, setup);
@@ -125,7 +125,7 @@ static int wheel(const struct twheel_setup *setup)
 
 static const struct twheel_setup wide = { .tick_ns = TW_MS, .max_pending = 4000000 };
 
-/* An hour ahead and up to another one, until there is no more memory, or no more nr. */
+/* Arm nr timeouts, one to two hours ahead, or fewer if there is no more memory. */
 static __u32 arm_many(int fd, __u32 nr, __u64 interval_ns)
 {
 	__u32 j, n, done = 0;
@@ -140,7 +140,7 @@ static __u32 arm_many(int fd, __u32 nr, __u64 interval_ns)
 				.interval_ns = interval_ns,
 			};
 		MUST(tw_arm_vec(fd, arms, n) >= 0);
-		/* After one that was refused another may be taken: memory comes back. */
+		/* If one was refused, a later one may still succeed: memory comes back. */
 		for (j = 0; j < n; j++) {
 			MUST(arms[j].result > 0 || arms[j].result == -ENOSPC);
 			if (arms[j].result < 0)
@@ -152,7 +152,7 @@ static __u32 arm_many(int fd, __u32 nr, __u64 interval_ns)
 	return done;
 }
 
-/* Those whose number is no multiple of it. */
+/* Cancel those whose number is no multiple of one_in. */
 static void cancel_all_but_one_in(int fd, __u32 nr, __u32 one_in)
 {
 	__u32 i, n = 0;
@@ -167,7 +167,7 @@ static void cancel_all_but_one_in(int fd, __u32 nr, __u32 one_in)
 	}
 }
 
-/* What is given back after a while has been given back. */
+/* Wait until all memory that is given back later has been given back. */
 static void rest(void)
 {
 	tw_sleep(3 * TW_SEC / 2);
@@ -194,7 +194,7 @@ static void arms_periodic_ones(void)
 	arm_many(fd, NR_IDS, TW_HOUR);
 }
 
-/* Each wheel a few timeouts, moved earlier so that each is in many slots. */
+/* Give each wheel a few timeouts, and move them earlier so that each is in many slots. */
 static void moves_earlier_and_earlier(void)
 {
 	__u32 i, j;
@@ -215,7 +215,7 @@ static void moves_earlier_and_earlier(void)
 	}
 }
 
-/* As many as go there, with all that they have from the beginning. */
+/* Open as many as there is memory for, with all that they have from the beginning. */
 static __u32 opens(const struct twheel_setup *setup)
 {
 	__u32 nr = 0;
@@ -254,13 +254,13 @@ static const struct twheel_setup keyed = {
 	.flags = TWHEEL_SETUP_KEYED,
 };
 
-/* Each has a hash table from the beginning. */
+/* Each wheel has a hash table from the beginning. */
 static void sets_keyed_wheels_up(void)
 {
 	opens(&keyed);
 }
 
-/* Of what lies side by side, most is given back and used for something else. */
+/* Close most of the wheels that lie side by side; their memory is used for something else. */
 static void closes_all_but_one_in_16(void)
 {
 	__u32 i, nr = opens(NULL);
@@ -276,7 +276,7 @@ static void arms_once_in_each_of_many(void)
 {
 	__u32 i, nr = opens(&wide);
 
-	/* A few go, so that there is memory for what an entry takes. */
+	/* Close some, so that there is memory for entries. */
 	for (i = 0; i < nr; i += 2)
 		close(fds[i]);
 	for (i = 1; i < nr; i += 2)
@@ -308,7 +308,7 @@ static void cancels_most_periodic_ones(void)
 	fill_up();
 }
 
-/* A burst on a wheel whose table is mapped and looked at, and then on the next one. */
+/* Map and read the table of a wheel with a burst, and then go on with the next wheel. */
 static void maps_tables_and_goes_on(void)
 {
 	struct twheel_info info;
@@ -337,8 +337,8 @@ static void maps_tables_and_goes_on(void)
 }
 
 /*
- * Wheels of keys, each with just so many that the hash table of its index has grown, which had so
- * many buckets: it grows when three quarters as many keys are in it.
+ * Make keyed wheels, each with just so many keys that the hash table of its index, which had so
+ * many buckets, has grown: it grows when it has three quarters as many keys.
  */
 static void arm_keys_beyond(__u32 nr_buckets)
 {
@@ -364,7 +364,7 @@ static void arm_keys_beyond(__u32 nr_buckets)
 	}
 }
 
-/* The larger one is too large for contiguous pages. */
+/* The larger hash table is too large for contiguous pages. */
 static void arms_keys_until_each_index_grows(void)
 {
 	arm_keys_beyond(1 << 17);
@@ -383,7 +383,7 @@ static void user(void (*greed)(void))
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	MUST(!setrlimit(RLIMIT_NOFILE, &files));
 	MUST(!setgroups(0, NULL) && !setgid(USER_UID) && !setuid(USER_UID));
-	/* Not the module's: what he needs to remember what he has. */
+	/* The user's own memory for the ids is not the module's. */
 	memset(ids, 1, NR_IDS * sizeof(*ids));
 	memset(fds, 1, NR_FDS * sizeof(*fds));
 	MUST(dup2(STDERR_FILENO, NR_FDS + 60) >= 0);
@@ -456,7 +456,7 @@ FIXTURE_TEARDOWN(limit)
 #define WHAT_FAILED	"line %d: %s", atomic_load(&shared->line),		\
 			strerror(atomic_load(&shared->error))
 
-/* Of the whole time, not of its end only. */
+/* This is the maximum of the whole time, not of its end only. */
 TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 100)
 {
 	const long may_be = LIMIT_BYTES + LIMIT_BYTES / 20;
@@ -478,13 +478,13 @@ TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 100)
 			most = used;
 		if (!until_ns && atomic_load(&shared->done))
 			until_ns = tw_now(CLOCK_MONOTONIC) + WATCH_NS;
-		/* He stands still while it is looked: let him go on for most of the time. */
+		/* The user is stopped while memory is read: let it run for most of the time. */
 		tw_sleep(20 * TW_MS + 3 * (tw_now(CLOCK_MONOTONIC) - from_ns));
 	}
 	TH_LOG("%ld kB at most, %ld kB in the end; the limit is %d kB", most / 1024, used / 1024,
 	       LIMIT_KB);
 	EXPECT_GE(may_be, most);
-	/* Who got nowhere near it has shown nothing. */
+	/* If a user got nowhere near the limit, the test has shown nothing. */
 	EXPECT_LE(LIMIT_BYTES / 10 * 9, most);
 }
 

@@ -18,8 +18,8 @@
 #define TIMEOUTS	1000
 
 /*
- * How many names in a directory begin so.  Links do not count: the name of a
- * slab cache that shared its slabs with others stays behind as one.
+ * Return how many names in a directory begin so. Links do not count: if a slab cache has shared its
+ * slabs with others, its name stays behind as a link.
  */
 static int count_names(const char *path, const char *start)
 {
@@ -123,7 +123,7 @@ TEST_F(load, a_module_never_used_can_be_unloaded)
 
 /* ---- many rounds --------------------------------------------------------- */
 
-/* Every kind of work at once: near and far, periodic, read, cancelled, drained. */
+/* Do every kind of work at once: near and far, periodic, read, cancelled, drained. */
 static int work(void)
 {
 	static struct twheel_arm arms[TIMEOUTS];
@@ -154,16 +154,15 @@ static int work(void)
 	return 0;
 }
 
-/* How often the hammer below came in, and how often there was no door. */
+/* How often the hammer below opened the device, and how often there was none. */
 static struct door {
 	atomic_long opened;
 	atomic_long gone;
 } *door;
 
 /*
- * Opens, arms and closes without end, whether the module is there or not.  The
- * device is open for less than half of the time, so that an unload soon wins, on a
- * slow kernel too.
+ * Open, arm and close without end, whether the module is there or not.  The device is open for less
+ * than half of the time, so that an unload soon wins, even if the kernel is slow.
  */
 static pid_t spawn_hammer(void)
 {
@@ -188,7 +187,7 @@ static pid_t spawn_hammer(void)
 	}
 }
 
-/* A process that dies by SIGKILL with a wheel full of timeouts. */
+/* Kill a process with a wheel full of timeouts by SIGKILL. */
 static int kill_a_holder(void)
 {
 	pid_t child = fork();
@@ -209,9 +208,9 @@ static int kill_a_holder(void)
 }
 
 /*
- * Kernel memory that a leak would show in, kB.  Slabs come last: a kernel that notes
- * who has what, and keeps what was freed for a while, has more of them with all that
- * is done; there kmemleak is the judge.
+ * Kernel memory that a leak would show in, kB. Slabs are left out if the kernel notes allocations
+ * and keeps freed memory for a while: it has more slabs whatever is done, and kmemleak finds leaks
+ * there.
  */
 static long kernel_kb(void)
 {
@@ -224,7 +223,7 @@ static long kernel_kb(void)
 	long sum = 0, kb;
 	size_t i;
 
-	/* Page and inode caches are not of interest; RCU and work need a moment. */
+	/* Drop the caches of pages and inodes, and give RCU and work items a moment. */
 	file = fopen("/proc/sys/vm/drop_caches", "we");
 	if (file) {
 		fputs("3\n", file);
@@ -241,7 +240,7 @@ static long kernel_kb(void)
 	return sum;
 }
 
-/* With somebody at the door all the time; kernel memory after them, kB. */
+/* Make rounds while the hammer runs all the time; return the kernel memory after them, kB. */
 static long rounds(struct __test_metadata *_metadata, int nr)
 {
 	pid_t hammer = spawn_hammer();
@@ -267,10 +266,10 @@ TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 115)
 
 	door = mmap(NULL, sizeof(*door), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)door);
-	/* The first ones fill caches that stay. */
+	/* The first rounds fill caches that stay. */
 	before = rounds(_metadata, nr / 10 + 1);
 	after = rounds(_metadata, nr);
-	/* What the last round left to RCU and to work may take its time. */
+	/* RCU and work items may take their time to finish the last round. */
 	while (after >= before + 4 * nr && ++tries < 20)
 		after = kernel_kb();
 	TH_LOG("kernel memory: %ld kB before, %ld kB after %d rounds", before, after, nr);
@@ -278,7 +277,7 @@ TEST_F_TIMEOUT(load, a_hundred_rounds_under_load_leave_nothing, 115)
 	       atomic_load(&door->gone));
 	EXPECT_LT(0, atomic_load(&door->opened));
 	EXPECT_LT(0, atomic_load(&door->gone));
-	/* Less than a page a round. */
+	/* A round may lose less than a page. */
 	EXPECT_GT(before + 4 * nr, after);
 }
 

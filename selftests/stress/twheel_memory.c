@@ -3,10 +3,9 @@
  * Memory: at most 64 bytes for each pending timeout and 5 % for all the rest,
  * charged to the caller's memory cgroup, and given back at the last close.
  *
- * The bound is measured with the free memory of the machine: nothing escapes
- * it, whatever the module takes its memory from.  The cgroup's own count shows
- * who pays.  Each measurement is made by a child that has its own pages
- * already.
+ * The bound is measured by the free memory of the machine, which misses nothing, wherever the
+ * module takes its memory from.  The cgroup's own count shows that the caller is charged.  Each
+ * measurement is made by a child that has its own pages already.
  */
 #include "twheel_outside.h"
 
@@ -15,32 +14,34 @@
 
 #define NR_MAX		1000000
 #define VECTOR		512
-/* Wheels that are filled and closed after the first one, each with a quarter of it. */
+/*
+ * How many wheels are filled and closed after the first one, each with a quarter of its timeouts.
+ */
 #define CLOSE_ROUNDS	4
-/* Wheels that are closed before the kthread has looked at them. */
+/* How many wheels are closed before the kthread has served them. */
 #define EARLY_ROUNDS	1000
 #define CLOSE_SLACK	(1L << 20)
 #define CGROUP		"/sys/fs/cgroup"
 #define CHILD		CGROUP "/twheel_memory"
 
-/* What the child finds, bytes; shared with it. */
+/* The results of the child, bytes; it shares them. */
 struct found {
 	long free_before, free_started, free_armed, free_refreshed, free_shrunk;
 	long free_closed, free_closed_again, free_closed_early;
 	long charge_before, charge_armed, charge_closed, charge_closed_again;
-	int error;			/* of the call that failed, and its line */
+	int error;			/* errno of the call that failed, and its line */
 	int line;
 	__u32 armed;
 	__u32 moved;
 	__u32 cancelled;
-	int written;			/* what write() says at the limit */
+	int written;			/* the result of write() at the limit */
 	bool measured;
 };
 
-/* The measurement is long, and made once for all tests. */
+/* The measurement takes long, so it is made once for all tests. */
 static struct found *shared;
 
-/* TW_MILLION, if it is set, is less on slow kernels. */
+/* If TW_MILLION is set, it is less than NR_MAX, for slow kernels. */
 static __u64 nr_timeouts = NR_MAX;
 
 static void __attribute__((constructor)) share(void)
@@ -66,18 +67,18 @@ static long read_number(const char *path)
 }
 
 /*
- * What the allocator has and nobody uses: MemFree, and the tens of megabytes
- * that each processor may have on lists of its own.
+ * Memory that nobody uses: MemFree, and the tens of megabytes that each processor may have on lists
+ * of its own.
  */
 static long free_bytes(void)
 {
-	/* What is freed by RCU and in the background is to count as free. */
+	/* Memory that RCU frees in the background has to count as free. */
 	tw_sleep(TW_SEC);
 	tw_write_text("/proc/sys/vm/drop_caches", "3");
 	return tw_free_bytes();
 }
 
-/* The same, when no more than this is missing, or when patience ends. */
+/* Try until no more than this is missing, or patience ends. */
 static long free_bytes_soon(long free_before, long missing)
 {
 	__u64 until_ns = tw_now(CLOCK_MONOTONIC) + TW_PATIENCE_MS * TW_MS;
@@ -97,7 +98,7 @@ static long charged_bytes(void)
 static struct twheel_arm arms[VECTOR];
 static __u64 ids[NR_MAX];
 
-/* Up to nr, an hour to two ahead, until one fails: how many, and its errno. */
+/* Arm up to nr, an hour to two ahead, until one fails; return how many, and its errno. */
 static __u32 arm_all(int fd, __u32 nr, int *error)
 {
 	__u64 seed = 1;
@@ -171,19 +172,16 @@ static int cancel_most(int fd, __u32 nr)
 } while (0)
 
 /*
- * What may be missing when all but a thousandth of a burst was cancelled.  What is
- * left keeps a tenth of the pages of places, and a slab for each chunk of the wheel,
- * of which there are thousands, however large the burst.
+ * How much may be missing after all but a thousandth of a burst was cancelled.  The timeouts that
+ * are left keep a tenth of the pages of places, and a slab for each chunk of the wheel, of which
+ * there are thousands for any burst.
  */
 static long burst_may_keep(const struct found *found)
 {
 	return (found->free_before - found->free_armed) / 4 + (8 << 20);
 }
 
-/*
- * Allocators keep something for the next time, how much is their affair; but not
- * more with each round.
- */
+/* Allocators may keep some memory for the next time, but not more in each round. */
 static void close_again(struct found *found)
 {
 	int round, fd, error;
@@ -199,7 +197,7 @@ static void close_again(struct found *found)
 	found->charge_closed_again = charged_bytes();
 }
 
-/* Each has chunks that its kthread has not taken yet. */
+/* Close wheels with chunks that their kthread has not taken yet. */
 static void close_early(struct found *found)
 {
 	int round, fd;
@@ -239,7 +237,7 @@ static void measure(struct found *found)
 		CHILD_DO(rearm_all(fd, nr_timeouts));
 	found->free_refreshed = free_bytes();
 
-	/* One in a thousand stays. */
+	/* One timeout in a thousand stays. */
 	CHILD_DO(cancel_most(fd, nr_timeouts));
 	/* The kthread is in no hurry. */
 	found->free_shrunk = free_bytes_soon(found->free_before, burst_may_keep(found));
@@ -251,7 +249,7 @@ static void measure(struct found *found)
 	close_early(found);
 }
 
-/* At the limit, a page of it that is written for the first time would kill its process. */
+/* If a page of the stack was first written at the limit, that would kill the process. */
 static void touch_stack(void)
 {
 	char stack[65536];
@@ -259,7 +257,7 @@ static void touch_stack(void)
 	explicit_bzero(stack, sizeof(stack));
 }
 
-/* A wheel that takes what its cgroup has, and a little more. */
+/* Let a wheel take all that its cgroup has, and ask for more. */
 static void exhaust(struct found *found)
 {
 	const struct twheel_record record = { .op = TWHEEL_OP_ARM, .expires_ns = TW_HOUR };
@@ -276,7 +274,7 @@ static void exhaust(struct found *found)
 	CHILD_DO(tw_write_text(CHILD "/memory.max", "32M"));
 	found->armed = arm_all(fd, NR_MAX, &found->error);
 	found->written = tw_write(fd, &record, 1);
-	/* To move what is there later takes no memory. */
+	/* If a timeout is moved later, that takes no memory. */
 	if (!rearm_all(fd, found->armed))
 		found->moved = found->armed;
 	for (i = 0; i < found->armed; i++) {
@@ -313,7 +311,7 @@ FIXTURE_TEARDOWN(memory)
 	rmdir(CHILD);
 }
 
-/* Runs it in a child; its exit status, or 128 + the signal that killed it. */
+/* Run it in a child; return its exit status, or 128 + the signal that killed it. */
 static int in_child(void (*what)(struct found *), struct found *found)
 {
 	pid_t child = fork();

@@ -43,7 +43,7 @@ static struct twheel_arm arms[VECTOR];
 static struct twheel_cancel cancels[VECTOR];
 static struct twheel_event events[VECTOR];
 
-/* How long it took, which it prints. */
+/* Print how long it took, and return that. */
 static __u64 report(const char *what, __u32 nr, __u64 since_ns)
 {
 	__u64 ns = tw_now(CLOCK_MONOTONIC) - since_ns;
@@ -52,7 +52,7 @@ static __u64 report(const char *what, __u32 nr, __u64 since_ns)
 	return ns;
 }
 
-/* A random point between two distances from now. */
+/* Return a random time between two distances from now. */
 static __u64 ahead(__u64 *seed, __u64 from_ns, __u64 to_ns)
 {
 	__u64 span_us = (to_ns - from_ns) / TW_US;
@@ -82,7 +82,7 @@ static __u64 arm_all(struct __test_metadata *_metadata, FIXTURE_DATA(million) *s
 	return report("armed", self->nr, since_ns);
 }
 
-/* Every step-th of them, to a new point in time. */
+/* Move every step-th of them to a new time. */
 static void rearm_each(struct __test_metadata *_metadata, FIXTURE_DATA(million) *self,
 		       __u32 step, __u64 from_ns, __u64 to_ns)
 {
@@ -105,7 +105,7 @@ static void rearm_each(struct __test_metadata *_metadata, FIXTURE_DATA(million) 
 	report("re-armed", nr, since_ns);
 }
 
-/* Those with odd numbers. */
+/* Cancel those with odd numbers. */
 static __u32 cancel_half(struct __test_metadata *_metadata, FIXTURE_DATA(million) *self)
 {
 	__u64 since_ns = tw_now(CLOCK_MONOTONIC);
@@ -156,7 +156,7 @@ static void read_all(struct __test_metadata *_metadata, FIXTURE_DATA(million) *s
 	report("expired and read", nr, since_ns);
 }
 
-/* Far enough ahead that none expires before all are moved there. */
+/* Return a time so far ahead that all are moved there before any expires. */
 static __u64 soon(__u64 armed_within_ns)
 {
 	return 3 * TW_SEC + 2 * armed_within_ns;
@@ -204,7 +204,7 @@ TEST_F_TIMEOUT(million, each_has_exactly_one_outcome, 100)
 	       info.last_late_ns / TW_US);
 }
 
-/* All on one edge: the worst that can be asked of one tick. */
+/* All are on one edge: that is the worst case for one tick. */
 TEST_F_TIMEOUT(million, all_at_once_are_all_delivered, 100)
 {
 	__u64 deadline_ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A wheel that is asked for more than the machine can do: what others ask of
- * it, and other wheels, still have their turn (G2), and it can be stopped.
+ * A wheel has more work than the machine can do. Other calls on it, and other wheels, still have
+ * their turn (G2), and it can be stopped.
  */
 #include "twheel_outcomes.h"
 
@@ -14,7 +14,10 @@ FIXTURE(overload) {
 	int nr;
 };
 
-/* Hundreds of thousands of periods a millisecond; of slow kernels less will do. */
+/*
+ * There are hundreds of thousands of periods in a millisecond; if the kernel is slow, fewer will
+ * do.
+ */
 FIXTURE_SETUP(overload)
 {
 	static struct twheel_arm arms[VECTOR];
@@ -80,7 +83,7 @@ TEST_F_TIMEOUT(overload, does_not_keep_other_wheels_from_their_turns, 60)
 	int i, fd;
 	__u64 id;
 
-	/* More of them than there are threads: some share the busy one. */
+	/* There are more wheels than threads, so some share the busy one. */
 	for (i = 0; i < 8; i++) {
 		fd = tw_open(O_NONBLOCK | O_CLOEXEC);
 		ASSERT_LE(0, fd);
@@ -147,7 +150,7 @@ static void *rearm_on_and_on(void *arg)
 	unsigned int me = (uintptr_t)arg, done = contest.done;
 	__u64 n = 0;
 
-	/* Earlier and later in turns, always far ahead. */
+	/* Move it earlier and later in turn, always far ahead. */
 	while (!contest.stop) {
 		if (tw_rearm1(contest.fd, contest.id, 0, (1 + n++ % 2) * TW_HOUR, 0) !=
 		    TWHEEL_WAS_PENDING)

@@ -3,11 +3,10 @@
  * Races.  The oracle is G3: each timeout has exactly one outcome, and at the
  * end the counters of INFO agree with what the threads saw, one by one.
  *
- * A race is a plan: which roles run beside each other, how far ahead the deadlines
- * are, and which outcomes must come.  It is run in rounds, each with a new wheel, for
- * TW_RACE_SECONDS (2), or until each of these outcomes has come.  Every timeout has a
- * line in a ledger, and user_data is its number there.  Threads do not assert: they
- * note the line of the first thing that went wrong in race.bad.
+ * A race is a plan: it says which roles run beside each other, how far ahead the deadlines are, and
+ * which outcomes must come.  It is run in rounds, each with a new wheel, for TW_RACE_SECONDS (2),
+ * or until each of these outcomes has come.  Every timeout has a line in a ledger, and user_data is
+ * its number there.  Threads do not assert: they note the line of the first error in race.bad.
  */
 #include "twheel_outcomes.h"
 
@@ -17,13 +16,13 @@
 #define LINES		(1 << 15)
 #define BATCH		32
 #define LONG_VECTOR	1024		/* the kernel does it in many steps */
-#define WINDOW		256		/* how far behind the armers the others play */
+#define WINDOW		256		/* how far behind the armers the other roles act */
 #define ROLES		5
 #define STABLE		128		/* timeouts that LIST has to show */
 #define FAR		TW_HOUR
 #define SHORT		(50 * TW_US)
 
-/* What may become of a timeout, and of a call. */
+/* The outcomes of a timeout, and of a call. */
 enum outcome {
 	NONE,
 	DELIVERED,
@@ -44,7 +43,7 @@ enum outcome {
 	/* The timeout was there when a thread chose it, and was gone when it called. */
 	CANCEL_BEATEN,
 	REARM_BEATEN,
-	/* poll() told of an event, and another reader had it. */
+	/* poll() reported an event, and another reader took it. */
 	READ_BEATEN,
 	ADVANCE_BEATEN,
 	LISTED_EXPIRED,
@@ -80,30 +79,30 @@ static struct tw_outcome outcomes[] = {
 struct plan {
 	void *(*roles[ROLES])(void *);
 	__u32 clock;
-	__u64 near_ns;			/* distances: from here on */
-	__u64 spread_ns;		/* ... and over so much */
+	__u64 near_ns;			/* distances of deadlines: from here on */
+	__u64 spread_ns;		/* ... and over this much */
 	__u64 interval_ns;
 	__u32 flags;			/* TWHEEL_ARM_*, of an armer */
 	int lines;			/* fewer than LINES, if not 0 */
-	int vector;			/* of ARM and REARM, BATCH if 0 */
+	int vector;			/* elements of ARM and REARM, BATCH if 0 */
 	__u64 pause_ns;			/* of an armer, between two batches */
 	bool drain_amid;
-	bool stable;			/* the first STABLE lines are left alone */
+	bool stable;			/* the first STABLE lines are not changed */
 	bool table;			/* the refresh table is mapped */
 	bool stores;			/* nothing expires: no store comes too late */
 	bool sums;			/* nothing is revoked: each expiration is read */
-	double part;			/* of the usual time, if not 0 */
+	double part;			/* share of the usual time, if not 0 */
 	enum outcome must_see[NR_OUTCOMES];
 };
 
-/* What is known of one timeout. */
+/* All that is known of one timeout. */
 struct line {
 	_Atomic __u64 id;		/* 0: not armed (yet) */
 	_Atomic __u64 event_id;
 	_Atomic __u64 event_deadline_ns;
-	__u64 deadline_ns;		/* of the last REARM, or 0; one rearmer only */
-	__u64 stored_ns;		/* the deadline of the last store, or 0; one storer only */
-	__u64 shown_ns;			/* what QUERY said after a store, or 0 */
+	__u64 deadline_ns;		/* set by the last REARM, or 0; only one rearmer */
+	__u64 stored_ns;		/* deadline of the last store, or 0; only one storer */
+	__u64 shown_ns;			/* the deadline that QUERY showed after a store, or 0 */
 	_Atomic __u64 taken_back;	/* race.sequence when CANCEL had returned */
 	_Atomic __u32 delivered;
 	_Atomic __u32 cancelled;
@@ -116,7 +115,7 @@ static struct {
 	int fd;
 	__u64 *table;
 	__u64 table_size;
-	__u32 shift;			/* of the deadlines in it */
+	__u32 shift;			/* shift of the deadlines in it */
 	int first;			/* lines below are stable */
 	int lines;
 	int vector;
@@ -127,7 +126,7 @@ static struct {
 	_Atomic int bad;
 	_Atomic __u64 sequence;
 	_Atomic __u64 rearmed;
-	_Atomic __u64 counted;		/* the counts of all events that were read */
+	_Atomic __u64 counted;		/* the counts of all events that were read, added up */
 	struct line line[LINES];
 } race;
 
@@ -148,8 +147,8 @@ static __u64 new_seed(void)
 }
 
 /*
- * A line that is armed and not long ago, or NULL.  Half of them are the latest; and
- * for those who are to meet what was drained, some may be any.
+ * Return a line that was armed not long ago, or NULL. Half of the picks are of the latest lines;
+ * some may be any line, so that roles also meet timeouts that were drained.
  */
 static struct line *pick(__u64 *seed)
 {
@@ -166,7 +165,7 @@ static struct line *pick(__u64 *seed)
 	return line->id ? line : NULL;
 }
 
-/* Its outcome is known: from now on it is ENOENT for all. */
+/* If its outcome is known, all calls say ENOENT from now on. */
 static bool is_over(struct line *line)
 {
 	return line->cancelled || line->revoked || line->drained ||
@@ -229,7 +228,7 @@ static void *armer(void *arg)
 	return NULL;
 }
 
-/* Some lines that are armed; how many. */
+/* Pick some lines that are armed; return how many. */
 static int pick_some(struct line *lines[], int max, __u64 *seed)
 {
 	int i, nr = 0;
@@ -241,7 +240,7 @@ static int pick_some(struct line *lines[], int max, __u64 *seed)
 	return nr;
 }
 
-/* Whether a vector names this line before. */
+/* Whether the vector has this line before. */
 static bool comes_again(struct line *const lines[], int nr)
 {
 	int i;
@@ -321,7 +320,7 @@ static void *rearmer(void *arg)
 	return NULL;
 }
 
-/* Whatever comes in between, the results say what was done. */
+/* Whatever happens in between, the results must be true. */
 static void *rearmer_of_many(void *arg)
 {
 	__u64 seed = new_seed();
@@ -362,8 +361,8 @@ static void *rearmer_of_many(void *arg)
 }
 
 /*
- * Stores to timeouts that pend, have expired or are long gone.  What QUERY has
- * shown is a promise: the only ones to move a timeout are later stores.
+ * Store to timeouts that pend, have expired or are long gone. If QUERY has shown a deadline, only a
+ * later store may move the timeout.
  */
 static void *storer(void *arg)
 {
@@ -389,7 +388,7 @@ static void *storer(void *arg)
 	return NULL;
 }
 
-/* Maps the table again and again, and stores to words that ARM may just have made. */
+/* Map the table again and again, and store to words that ARM may just have made. */
 static void *mapper(void *arg)
 {
 	__u64 seed = new_seed();
@@ -431,7 +430,7 @@ static void note_event(const struct twheel_event *event, __u64 sequence)
 	line->event_id = event->id;
 	line->event_deadline_ns = event->deadline_ns;
 	race.counted += event->count;
-	/* No read that began after CANCEL had returned gets it. */
+	/* If a read began after CANCEL had returned, it does not get the event. */
 	CHECK(!line->taken_back || line->taken_back > sequence);
 	if (event->flags & TWHEEL_EVENT_DRAINED) {
 		line->drained++;
@@ -444,7 +443,7 @@ static void note_event(const struct twheel_event *event, __u64 sequence)
 	line->delivered++;
 }
 
-/* Reads up to nr, in one step and by steps in turn; what tw_read() returns. */
+/* Read up to nr, on the fast path and on the slow path in turn; return the result of tw_read(). */
 static int read_some(int nr)
 {
 	static _Thread_local unsigned int turn;
@@ -496,10 +495,10 @@ static void *advancer(void *arg)
 		int ret;
 
 		CHECK(!tw_info(race.fd, &info));
-		/* A short way is soon behind where the other one went. */
+		/* If the step is short, it is soon behind the other thread's. */
 		to_ns = info.now_ns + tw_random(&seed) % (200 * TW_US);
 		ret = tw_advance(race.fd, to_ns);
-		/* EINVAL: the other one was faster. */
+		/* EINVAL: the other thread was faster. */
 		CHECK(ret == 0 || ret == -EINVAL);
 		if (ret)
 			saw(ADVANCE_BEATEN);
@@ -509,7 +508,7 @@ static void *advancer(void *arg)
 	return NULL;
 }
 
-/* Re-arms the second half of the stable ones. */
+/* Re-arm the second half of the stable ones. */
 static void *mover(void *arg)
 {
 	__u64 seed = new_seed();
@@ -571,7 +570,7 @@ static void *observer(void *arg)
 
 /* ---- rounds -------------------------------------------------------------- */
 
-/* On one processor after the other, if there are several. */
+/* Start a thread on one processor after the other, if there are several. */
 static pthread_t spawn(struct __test_metadata *_metadata, void *(*role)(void *), int nr)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -621,7 +620,7 @@ static void prepare(struct __test_metadata *_metadata, const struct plan *plan)
 	race.claimed = STABLE;
 }
 
-/* Runs the roles until the ledger is full or the time is over. */
+/* Run the roles until the ledger is full or the time is over. */
 static void run_roles(struct __test_metadata *_metadata, const struct tw_race *rounds)
 {
 	const struct plan *plan = race.plan;
@@ -637,7 +636,7 @@ static void run_roles(struct __test_metadata *_metadata, const struct tw_race *r
 	if (plan->drain_amid) {
 		tw_sleep(round * 777 % 20000 * TW_US);
 		ASSERT_EQ(0, tw_drain(race.fd));
-		/* The others are to meet what was drained. */
+		/* Let the other roles meet timeouts that were drained. */
 		tw_sleep(2 * TW_MS);
 	}
 	while (race.arming && tw_now(CLOCK_MONOTONIC) < end_ns)
@@ -649,7 +648,7 @@ static void run_roles(struct __test_metadata *_metadata, const struct tw_race *r
 		TH_LOG("a thread found line %d not true", race.bad);
 }
 
-/* What is due has been expired by the time ADVANCE returns. */
+/* When ADVANCE returns, no timeout is overdue. */
 static void check_nothing_is_overdue(struct __test_metadata *_metadata)
 {
 	struct twheel_info info;
@@ -660,7 +659,7 @@ static void check_nothing_is_overdue(struct __test_metadata *_metadata)
 	ASSERT_LT(info.now_ns, info.next_expiry_ns);
 }
 
-/* Whether the last store to its word came in time for its event. */
+/* Note whether the last store to its word came in time for its event. */
 static void note_refresh(const struct line *line)
 {
 	bool in_time = line->event_deadline_ns == line->stored_ns;
@@ -673,7 +672,7 @@ static void note_refresh(const struct line *line)
 		saw(in_time ? REFRESHED : REFRESHED_TOO_LATE);
 }
 
-/* Each line has one outcome, and INFO has counted the same. */
+/* Check that each line has one outcome, and that INFO has counted the same. */
 static void settle(struct __test_metadata *_metadata)
 {
 	__u64 armed = 0, delivered = 0, cancelled = 0, revoked = 0, drained = 0;
@@ -819,7 +818,7 @@ RACE_OF(cancel_against_drain,
 	.drain_amid = true,
 	.must_see = { CANCELLED, REVOKED, CANCEL_BEATEN, DELIVERED, DRAINED })
 
-/* Nothing expires: what is revoked has been drained. */
+/* Nothing expires: if a timeout is revoked, it has been drained. */
 RACE_OF(rearm_of_many_against_cancel_against_drain,
 	.roles = { armer, rearmer_of_many, canceller, canceller }, .near_ns = FAR,
 	.vector = LONG_VECTOR, .drain_amid = true,
@@ -878,12 +877,12 @@ static struct tw_outcome firsts[] = {
 	[ARMED_BOTH]	= TW_OUTCOME("two that armed", TW_A_FEW),
 };
 
-/* What a thread does first to a new wheel, and what it is told. */
+/* The first call of a thread on a new wheel, and its result. */
 static struct {
 	struct tw_meeting meeting;
 	int fd;
-	bool arms;		/* or sets up as a keyed one */
-	__u64 late_ns;		/* it comes so much later than the other one */
+	bool arms;		/* or sets the wheel up as a keyed one */
+	__u64 late_ns;		/* it comes this much later than the other one */
 	bool over;
 	int ret;
 } first;
@@ -919,7 +918,7 @@ static void *first_caller(void *arg)
 	}
 }
 
-/* A wheel that nobody has set up starts once, and as one of the two wants it. */
+/* If nobody has set up a wheel, it starts once, and as one of the two wants it. */
 static void first_round(struct __test_metadata *_metadata, bool arms, bool writes,
 			__u64 *seed)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The last close against everything: threads make every call there is on a
- * descriptor that is closed beneath them.  A call either works or says EBADF,
- * and afterwards no wheel is left.  Each call has to do both, and some have to be
- * under way when the descriptor is closed: the wheel then ends with them.
+ * The last close against everything: threads make every call there is on a descriptor that another
+ * thread closes. A call either works or says EBADF, and afterwards no wheel is left. Each call has
+ * to do both, and some have to be under way at the close: then the wheel ends with them.
  */
 #include "twheel_outcomes.h"
 #include "twheel_outside.h"
@@ -48,8 +47,8 @@ static struct {
 	__u32 clock;
 	_Atomic int running;
 	_Atomic bool closed;
-	_Atomic __u64 id;		/* one that was armed lately */
-	_Atomic int bad;		/* an errno nobody expects */
+	_Atomic __u64 id;		/* a timeout that was armed lately */
+	_Atomic int bad;		/* an errno that must not come */
 	pthread_t threads[THREADS];
 } all;
 
@@ -76,7 +75,7 @@ static int poll_once(void)
 	return ret > 0 && (ret & POLLNVAL) ? -EBADF : ret;
 }
 
-/* What one call says. */
+/* Make one call, and return its result. */
 static int make_call(enum call call, __u64 *seed)
 {
 	struct twheel_status rows[BATCH] = {};
@@ -108,7 +107,7 @@ static int make_call(enum call call, __u64 *seed)
 	}
 }
 
-/* Not a mistake of the call's: another thread ended its timeout, or has moved the clock. */
+/* If another thread ended the timeout, or has moved the clock, that is no error of the call. */
 static bool is_allowed(int ret)
 {
 	return ret == -ENOENT || ret == -EAGAIN ||
@@ -187,7 +186,7 @@ TEST_F_TIMEOUT(race_close, every_call_works_or_says_ebadf, 100)
 		tw_sleep(tw_random(&seed) % (10 * TW_MS));
 		close(all.fd);
 		all.closed = true;
-		/* Not before all are gone may the number be used again. */
+		/* The number may be used again only when all threads have ended. */
 		for (i = 0; i < THREADS; i++)
 			pthread_join(all.threads[i], NULL);
 		ASSERT_EQ(0, all.bad);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Races for keys.  Many threads replace the timeouts of a few keys while these expire,
- * are cancelled by key and by id, and are read.  Each thread keeps a log of its calls:
- * what it asked for, what the kernel said, and when the call began and ended, counted by
- * one sequence for all.  After each round the logs are held against one another:
+ * Races for keys.  Many threads replace the timeouts of a few keys while these expire, are
+ * cancelled by key and by id, and are read.  Each thread keeps a log of its calls: the arguments,
+ * the results, and when the call began and ended, counted by one sequence for all. After each round
+ * the logs are compared:
  *
  * - No two timeouts of a key live at once.  A timeout has lived for certain from the end
  *   of the call that created it to the beginning of the call that ended it, or that saw
  *   it last; these times of a key's timeouts do not overlap.
- * - Each timeout that was created has ended once: an event was read, or CANCEL gave a
- *   verdict.  Each id was given out once, and all that is said of an id is said of a
- *   timeout that had been created and had not ended.
- * - Each deadline is a number of its own, and what has become of it is known: the next
- *   call that replaced the timeout was told it, or an event carried it, or CANCEL took
- *   the timeout back.  None comes twice, and none that nobody has set.
- * - ENOENT is said of a key only when there was a moment in the call when nothing had the
- *   key; EEXIST and ERANGE only when there was one when something had it.
+ * - Each timeout that was created has ended once: an event was read, or CANCEL gave a verdict. Each
+ *   id was given out once, and if a call names an id, its timeout had been created and had not
+ *   ended.
+ * - Each deadline is a number of its own, and ends in one way: the next call that replaced the
+ *   timeout returned it, or an event carried it, or CANCEL took the timeout back. None comes twice,
+ *   and none that nobody has set.
+ * - If a call says ENOENT, there was a moment in the call at which nothing had the key; if it says
+ *   EEXIST or ERANGE, there was one at which a timeout had it.
  * - INFO has counted the same.
  *
- * A race is a plan, run in rounds, each with a new wheel, for TW_RACE_SECONDS (2), or
- * until each outcome that it has to see has come.  Threads do not assert: they note the
- * line of the first thing that went wrong in race.bad.
+ * A race is a plan, run in rounds, each with a new wheel, for TW_RACE_SECONDS (2), or until each
+ * outcome that it has to see has come.  Threads do not assert: they note the line of the first
+ * error in race.bad.
  */
 #include "twheel_keyed.h"
 #include "twheel_outcomes.h"
@@ -89,15 +89,15 @@ static struct tw_outcome outcomes[] = {
 
 enum what { ARM, REARM_KEY, CANCEL_KEY, CANCEL_ID, QUERY_KEY, ROW, EVENT };
 
-/* One entry of one call. */
+/* One element of one call. */
 struct record {
 	enum what what;
-	__s32 result;		/* of the call; of an event its flags */
+	__s32 result;		/* result of the call; for an event, its flags */
 	__u64 key;
-	__u64 id;		/* 0: not known */
-	__u64 set_ns;		/* the deadline that it was to have */
-	__u64 was_ns;		/* the deadline that it had, TW_POISON64 if it is not told */
-	__u64 begin;		/* the call, in race.sequence */
+	__u64 id;		/* 0: unknown */
+	__u64 set_ns;		/* the deadline that it should have */
+	__u64 was_ns;		/* the deadline that it had, TW_POISON64 if it was not returned */
+	__u64 begin;		/* beginning of the call, in race.sequence */
 	__u64 end;
 	__u64 now_ns;		/* when the call was over */
 };
@@ -125,7 +125,7 @@ static struct {
 	_Atomic bool refused;		/* ARM: DRAIN has begun */
 	_Atomic int bad;
 	_Atomic __u64 sequence;
-	_Atomic __u64 last_id[KEYS];	/* what ARM has said last */
+	_Atomic __u64 last_id[KEYS];	/* the last id that ARM has returned */
 	struct log log[THREADS];
 } race;
 
@@ -150,7 +150,7 @@ static __u64 any_key(struct log *log)
 	return tw_random(&log->seed) % race.plan->keys;
 }
 
-/* Most are short, some have passed, and some are so far that they never expire. */
+/* Most deadlines are short, some have passed, and some are so far that they never expire. */
 static __u64 any_deadline(struct log *log, int nr)
 {
 	__u64 distance_ns = tw_random(&log->seed) % (3 * TW_MS);
@@ -162,7 +162,7 @@ static __u64 any_deadline(struct log *log, int nr)
 	return (deadline_ns >> TOKEN_BITS << TOKEN_BITS) | log->thread << 14 | nr;
 }
 
-/* Gives the last nr records the time of their call. */
+/* Give the last nr records the time of their call. */
 static void note(struct log *log, int nr, __u64 begin)
 {
 	__u64 end = ++race.sequence, now_ns = tw_now(CLOCK_MONOTONIC);
@@ -236,7 +236,7 @@ static void *upserter(void *arg)
 	struct log *log = arg;
 
 	while (goes_on(log)) {
-		/* Half of the calls have one entry. */
+		/* Half of the calls have one element. */
 		int nr = tw_random(&log->seed) % 2 ? 1 : 2 + tw_random(&log->seed) % (BATCH - 1);
 		int i, ret, won = 0;
 		__u64 begin;
@@ -295,7 +295,7 @@ static void *rearmer(void *arg)
 	return NULL;
 }
 
-/* By key, and by an id that may be of a timeout before. */
+/* Cancel by key, and by an id that may be an older timeout's. */
 static void *canceller(void *arg)
 {
 	struct log *log = arg;
@@ -321,7 +321,10 @@ static void *canceller(void *arg)
 			.id = by_key ? 0 : id,
 		};
 		note(log, 1, begin);
-		/* What is drained is to be left for a reader, too: nothing comes after it. */
+		/*
+		 * If ARM is refused, leave drained timeouts for a reader, too: no others come after
+		 * them.
+		 */
 		if (race.refused)
 			tw_sleep(TW_MS);
 		else
@@ -342,7 +345,7 @@ static void note_row(struct log *log, enum what what, const struct twheel_status
 	};
 }
 
-/* Looks at single keys, and at all there is. */
+/* Query single keys, and list all timeouts. */
 static void *observer(void *arg)
 {
 	struct twheel_status rows[2 * KEYS];
@@ -372,7 +375,10 @@ static void *observer(void *arg)
 	return NULL;
 }
 
-/* Reads up to nr events, in one step and by steps in turn; what tw_read() returns. */
+/*
+ * Read up to nr events, on the fast path and on the slow path in turn; return the result of
+ * tw_read().
+ */
 static int read_some(struct log *log, int nr)
 {
 	struct twheel_event events[BATCH];
@@ -413,18 +419,18 @@ static void *reader(void *arg)
 
 /* ---- what the logs say ---------------------------------------------------- */
 
-/* From CREATED to its end. */
+/* A timeout from its creation to its end. */
 struct life {
 	__u64 id;
 	__u64 key;
 	__u64 created_begin;
 	__u64 created_end;
-	__u64 alive_until;	/* for certain */
+	__u64 alive_until;	/* it lived until here for certain */
 	__u64 ended_by;		/* the latest that it can have lived */
 	int ends;
 };
 
-/* A deadline that somebody set. */
+/* A deadline that a call has set. */
 struct token {
 	__u64 deadline_ns;
 	__u64 id;		/* 0: set by key */
@@ -441,7 +447,7 @@ struct books {
 static struct life *lives;
 static struct token *tokens;
 static int nr_lives, nr_tokens;
-static struct life *life_of_key[KEYS];	/* each key's, by the end of their creation */
+static struct life *life_of_key[KEYS];	/* those of each key, by the end of their creation */
 static int nr_lives_of_key[KEYS];
 static struct books books[KEYS];
 
@@ -493,13 +499,13 @@ static void look_at_each_record(struct __test_metadata *_metadata, record_look *
 			look(_metadata, &race.log[i].record[j]);
 }
 
-/* It may have ended before the call that created it was over. */
+/* If it ended before the call that created it was over, it has not lived for certain. */
 static bool has_lived_for_certain(const struct life *life)
 {
 	return life->created_end < life->alive_until;
 }
 
-/* Whether the record set a deadline. */
+/* Return whether the record set a deadline. */
 static bool sets(const struct record *record)
 {
 	return (record->what == ARM || record->what == REARM_KEY) && record->result > 0;
@@ -533,7 +539,7 @@ static void collect(struct __test_metadata *_metadata, const struct record *reco
 	its->ended += cancels(record) || record->what == EVENT;
 }
 
-/* It saw the timeout with this id, which is one of this key. */
+/* Check that the timeout with this id is one of this key, which the call saw. */
 static void sighted(struct __test_metadata *_metadata, const struct record *record)
 {
 	struct life *life;
@@ -547,7 +553,7 @@ static void sighted(struct __test_metadata *_metadata, const struct record *reco
 		       record->key, record->id);
 	ASSERT_EQ(record->key, life->key)
 		TH_LOG("id %#llx of key %llu", record->id, record->key);
-	/* Not before it was created. */
+	/* It must have been created before. */
 	ASSERT_LT(life->created_begin, record->end);
 	if (record->begin > life->alive_until)
 		life->alive_until = record->begin;
@@ -559,7 +565,7 @@ static void sighted(struct __test_metadata *_metadata, const struct record *reco
 	life->ended_by = record->end;
 }
 
-/* The deadline that it was told is used up. */
+/* Note that the deadline in the record has come: it must not come again. */
 static void use_token(struct __test_metadata *_metadata, const struct record *record)
 {
 	bool looks = record->what == ROW || record->what == QUERY_KEY;
@@ -590,12 +596,12 @@ static void use_token(struct __test_metadata *_metadata, const struct record *re
 	books[record->key].used++;
 	if (record->begin < token->end && record->what != EVENT)
 		saw(REPLACED_AT_ONCE);
-	/* G1 never early, and what is unread has expired. */
+	/* G1 never early: if a timeout is unread, it has expired. */
 	if ((record->what == EVENT && !record->result) || record->result == TWHEEL_WAS_UNREAD)
 		ASSERT_LE(record->was_ns, record->now_ns);
 }
 
-/* How many of the key had been created when the call began. */
+/* Return how many timeouts of the key had been created when the call began. */
 static int creations_before(__u64 key, __u64 begin)
 {
 	int low = 0, high = nr_lives_of_key[key];
@@ -611,7 +617,7 @@ static int creations_before(__u64 key, __u64 begin)
 	return low;
 }
 
-/* Whether something may have had the key at some moment of the call. */
+/* Return whether a timeout may have had the key at some moment of the call. */
 static bool may_have_been_there(const struct record *record)
 {
 	int i, nr = nr_lives_of_key[record->key];
@@ -623,7 +629,7 @@ static bool may_have_been_there(const struct record *record)
 	return false;
 }
 
-/* By now lives are in the order of their keys and creations. */
+/* Lives are sorted by their keys and creations here. */
 static void presence(struct __test_metadata *_metadata, const struct record *record)
 {
 	bool by_key = record->what != CANCEL_ID && record->what != EVENT && record->what != ROW;
@@ -645,14 +651,14 @@ static void presence(struct __test_metadata *_metadata, const struct record *rec
 
 		if (!has_lived_for_certain(life))
 			continue;
-		/* Those before it had ended when it began. */
+		/* If there were others before, they had ended when it began. */
 		ASSERT_LT(life->alive_until, record->end)
 			TH_LOG("call %d of key %llu found nothing", record->what, record->key);
 		break;
 	}
 }
 
-/* None was there for certain while another one was. */
+/* No timeout was there for certain while another one was. */
 static void expect_one_at_a_time(struct __test_metadata *_metadata, struct life *life, int nr)
 {
 	const struct life *last = NULL;
@@ -670,7 +676,7 @@ static void expect_one_at_a_time(struct __test_metadata *_metadata, struct life 
 	}
 }
 
-/* It was over when one was there that was created later. */
+/* If one was there that was created later, it had ended. */
 static void bound_ends(struct life *life, int nr)
 {
 	int i, j;
@@ -726,8 +732,8 @@ static void expect_logs_to_agree(struct __test_metadata *_metadata)
 /* ---- rounds -------------------------------------------------------------- */
 
 /*
- * None begins before all are there: those that run would take their time from those that
- * are to be started, for longer than a round lasts on a slow kernel.
+ * None begins before all are there: otherwise, on a slow kernel, those that run would delay the
+ * start of the others for longer than a round lasts.
  */
 static void *play(void *arg)
 {
@@ -737,7 +743,7 @@ static void *play(void *arg)
 	return log->role(log);
 }
 
-/* On one processor after the other, if there are several. */
+/* Start a thread on one processor after the other, if there are several. */
 static pthread_t spawn(struct __test_metadata *_metadata, void *(*role)(void *), int nr)
 {
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -805,7 +811,7 @@ static void run_roles(struct __test_metadata *_metadata, const struct tw_race *r
 		TH_LOG("a thread found line %d not true", race.bad);
 }
 
-/* LIST and QUERY tell of the same timeouts, one of a key at most. */
+/* LIST and QUERY must show the same timeouts, one of a key at most. */
 static int expect_rest(struct __test_metadata *_metadata)
 {
 	struct twheel_status rows[2 * KEYS], row;
@@ -844,7 +850,7 @@ static void expect_books(struct __test_metadata *_metadata)
 
 		ASSERT_EQ(its->created, its->ended)
 			TH_LOG("key %d", i);
-		/* What was not told to anybody was taken back. */
+		/* If a deadline was not returned to anybody, its timeout was taken back. */
 		ASSERT_EQ(its->set, its->used + its->untold + its->cancelled)
 			TH_LOG("key %d: of %llu deadlines %llu were told, %llu cancelled", i,
 			       its->set, its->used, its->cancelled);

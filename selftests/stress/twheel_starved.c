@@ -3,8 +3,8 @@
  * Realtime threads have all processors, so the kthreads get none: the softirq goes on with all
  * that it would leave to them (G2).
  *
- * With PREEMPT_RT only the kthreads expire timeouts, and whoever gives realtime threads all
- * processors gives the kthreads a priority above theirs.
+ * If the kernel has PREEMPT_RT, only the kthreads expire timeouts, so an administrator who gives
+ * all processors to realtime threads has to give the kthreads a higher priority.
  */
 #include "twheel_outside.h"
 
@@ -33,7 +33,7 @@ static int set_priority(pid_t tid, int priority)
 	return sched_setscheduler(tid, priority ? SCHED_FIFO : SCHED_OTHER, &param) ? -errno : 0;
 }
 
-/* A softirq that takes long is continued by a thread, which must not wait for the hogs. */
+/* If a softirq takes long, a thread continues it, which must not wait for the hogs. */
 static int set_ksoftirqd(int priority)
 {
 	DIR *proc = opendir("/proc");
@@ -81,7 +81,7 @@ static void hogs_end(void)
 	tw_let_realtime_starve(false);
 }
 
-/* From here on no ordinary thread runs.  0 or -errno. */
+/* From here on no ordinary thread runs.  Return 0 or -errno. */
 static int hogs_begin(void)
 {
 	int ret = tw_let_realtime_starve(true);
@@ -126,7 +126,7 @@ FIXTURE_TEARDOWN(starved)
 		close(self->fd[i]);
 }
 
-/* Reads what there is.  Says whether each of some wheels had so many events by now. */
+/* Read all events.  Return whether each of some wheels had so many events by now. */
 static bool all_are_read(struct __test_metadata *_metadata, FIXTURE_DATA(starved) *self,
 			 int nr_wheels, int nr)
 {
