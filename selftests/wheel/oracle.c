@@ -32,7 +32,9 @@ const struct shape shapes[NR_SHAPES] = {
 	{ "huge_one_level",	{ 1000, 1 << 20, true } },
 };
 
-/* Where clocks begin: the last two are a REALTIME clock, and a day before the end of time. */
+/*
+ * Times at which clocks begin: the last two are a REALTIME clock, and a day before the end of time.
+ */
 const u64 starts[NR_STARTS] = {
 	0, 1000, (1ULL << 32) - 1, 1ULL << 53, 1790000000000000000, (1ULL << 63) - 86400000000000,
 };
@@ -87,8 +89,8 @@ u64 slot_width(const struct rig *r, u32 level)
 }
 
 /*
- * The time at which a slot of an upper level that begins then has to be checked: half of its
- * width before.
+ * The time at which an upper slot has to be checked if it begins at begin_ns: half of its width
+ * before.
  */
 static u64 ahead_ns(const struct rig *r, u32 level, u64 begin_ns)
 {
@@ -114,7 +116,7 @@ static u64 ring_begin(const struct rig *r, u32 l, u32 slot)
 	return (at + ((slot - at) & level->mask)) << level->shift;
 }
 
-/* Whether the time from base_ns + 1 is in reach of a level, which has a slot for it then. */
+/* Whether a level reaches a key from base_ns + 1, so that it has a slot for it. */
 static bool in_reach(const struct rig *r, u32 l, u64 key_ns)
 {
 	const struct twheel_level *level = &r->w.level[l];
@@ -250,7 +252,10 @@ static void find(struct rig *r, struct entry *e, u32 unused)
 		r->cascade_ns = min(r->cascade_ns, ahead_ns(r, l, ring_begin(r, l, slot)));
 }
 
-/* G7: from level to level, once at each; and once more as the edge of a tick divides its slot. */
+/*
+ * G7: an entry moves once from each level to the next, and once more as the edge of a tick divides
+ * its slot.
+ */
 static u32 moves_from(u32 level)
 {
 	return level + 2;
@@ -273,7 +278,7 @@ static void place(struct rig *r, struct entry *e)
 		      distance_ns, e->level);
 }
 
-/* An entry has been put from one slot into another. */
+/* Note that an entry has been put from one slot into another. */
 static void moved(struct rig *r, struct entry *e, u64 placed_ns)
 {
 	r->moved++;
@@ -291,7 +296,7 @@ static void never(struct rig *r, struct entry *e)
 	e->level = IN_NEVER;
 }
 
-/* The alarm has to ring for an entry that was inserted. */
+/* Note that the alarm has to ring for an entry that was inserted. */
 static void need_alarm(struct rig *r, u64 key_ns)
 {
 	u64 at_ns = key_ns;
@@ -302,7 +307,7 @@ static void need_alarm(struct rig *r, u64 key_ns)
 		r->alarm_ns = min(r->alarm_ns, edge_after(r, at_ns));
 }
 
-/* Insert an entry; a key that has passed by now is one that is to come. */
+/* Insert an entry; if its key has passed, it counts as one that is to come. */
 struct entry *insert(struct rig *r, u64 key_ns)
 {
 	struct entry *e;
@@ -341,8 +346,8 @@ void make_later(struct rig *r, struct entry *e, u64 key_ns)
 }
 
 /*
- * Set the clock.  As twheel_clock_follow() does, the wheel follows if it was turned, or was to be
- * turned, to a later time.
+ * Set the clock. If the wheel was turned, or was about to be turned, to a later time, it follows,
+ * as by twheel_clock_follow().
  */
 void set_clock(struct rig *r, u64 now_ns)
 {
@@ -364,7 +369,7 @@ void set_clock(struct rig *r, u64 now_ns)
 
 /* Expiry */
 
-/* Each entry of the slot that has come is there, and no other entry has a key that passed. */
+/* Check that each entry of the slot that has come is there, and that no other key has passed. */
 static void check_coming(struct rig *r, u64 old_base_ns, u64 until_ns)
 {
 	const struct twheel_wheel *w = &r->w;
@@ -389,8 +394,8 @@ static void check_coming(struct rig *r, u64 old_base_ns, u64 until_ns)
 }
 
 /*
- * Return false if the wheel is not turned further; true if entries come, or if it has to be
- * called again.
+ * If the wheel is not turned further, return false; if entries come, or it has to be called again,
+ * return true.
  */
 static bool turn(struct rig *r, u64 until_ns)
 {
@@ -449,7 +454,7 @@ static void put_back(struct rig *r, struct entry *e)
 		CHECK(e->level == (level ? level - 1 : 0), "level %u from %u", e->level, level);
 }
 
-/* An entry that has come is due, or goes back. */
+/* If an entry that has come is due, it expires; if not, it goes back. */
 static void look_at(struct rig *r, struct entry *e, u64 by_ns)
 {
 	CHECK(e->level == IN_COMING, "level %u", e->level);
@@ -464,7 +469,7 @@ static void look_at(struct rig *r, struct entry *e, u64 by_ns)
 
 /*
  * Expire entries that are due, but visit @nr entries at most. Return how many more it might have
- * been; 0 if more may be due.
+ * visited; if more may be due, return 0.
  */
 unsigned int expire(struct rig *r, unsigned int nr)
 {
@@ -549,7 +554,7 @@ bool empty_ahead(struct rig *r, unsigned int nr)
 
 /* The alarm */
 
-/* The first slot of a level is the one that the wheel comes to next. */
+/* Check that the first slot of a level is the one that the wheel comes to next. */
 void check_first(struct rig *r, u32 level)
 {
 	const struct twheel_level *l = &r->w.level[level];
@@ -589,7 +594,7 @@ static void move_later(struct rig *r, struct entry *e)
 	moved(r, e, placed_ns);
 }
 
-/* As slot_first_ns() of engine/alarm.c. */
+/* Do as slot_first_ns() of engine/alarm.c does. */
 static u64 first_in_slot(struct rig *r, u32 l, struct twheel_link **slot, unsigned int *moves)
 {
 	struct twheel_wheel *w = &r->w;
@@ -619,7 +624,7 @@ static u64 first_in_slot(struct rig *r, u32 l, struct twheel_link **slot, unsign
 	return first_ns;
 }
 
-/* As level_check_ns() there. */
+/* Do as level_check_ns() of engine/alarm.c does. */
 static u64 look_ns(const struct rig *r, u32 l)
 {
 	u64 begin_ns = r->w.level[l].begin_ns;
@@ -627,7 +632,7 @@ static u64 look_ns(const struct rig *r, u32 l)
 	return l && begin_ns != U64_MAX ? ahead_ns(r, l, begin_ns) : begin_ns;
 }
 
-/* Set the alarm, when nothing is left to do now. Return false if there is more to do before. */
+/* Set the alarm. If there is something to do before, return false. */
 bool set_alarm(struct rig *r)
 {
 	struct twheel_wheel *w = &r->w;
@@ -696,7 +701,7 @@ void drive_by_alarm(struct rig *r)
 		moved_before = r->moved;
 		expired_before = r->expired;
 		pass_at(r, r->alarm_ns);
-		/* With one level, a slot comes up once a round. */
+		/* If there is one level, a slot comes up once a round. */
 		CHECK(r->moved > moved_before || r->expired > expired_before || !has_levels(r),
 		      "idle at %llu", r->now_ns);
 		if (r->cap < 500 && r->config.slots < 4096)
@@ -708,13 +713,13 @@ void drive_by_alarm(struct rig *r)
 
 /* The random driver */
 
-/* -1, 0 or 1: to be added to a time that is not 0. */
+/* Return -1, 0 or 1, to be added to a time that is not 0. */
 static u64 around(void)
 {
 	return below(3) - 1;
 }
 
-/* Distances at the edges of ticks, slots and levels, or any. */
+/* Return a distance at the edge of a tick, a slot or a level, or any. */
 u64 random_distance(const struct rig *r)
 {
 	u32 l = below(below(r->w.nr_levels) + 1);
@@ -744,7 +749,7 @@ u64 random_distance(const struct rig *r)
 	}
 }
 
-/* A later time, up to the end of time. */
+/* Return a later time, up to the end of time. */
 u64 later_by(u64 ns, u64 by_ns)
 {
 	return by_ns < END_OF_TIME_NS - ns ? ns + by_ns : max(ns, END_OF_TIME_NS - below(2));
@@ -771,7 +776,7 @@ static void random_deletions(struct rig *r, u32 nr)
 		u64 key_ns = e->key_ns;
 
 		delete(r, e);
-		/* Earlier, as REARM does. */
+		/* Move it earlier, as REARM does. */
 		if (below(2))
 			insert(r, key_ns - min(key_ns, random_distance(r)));
 	}
@@ -787,7 +792,7 @@ static void random_delays(struct rig *r, u32 nr)
 	}
 }
 
-/* The clock goes on, sometimes far, or to its next alarm. */
+/* Let the clock go on, sometimes far, or to its next alarm. */
 static void random_clock(struct rig *r)
 {
 	u64 to_ns;
@@ -800,7 +805,7 @@ static void random_clock(struct rig *r)
 		set_clock(r, to_ns);
 }
 
-/* A caller may ask for a time to which the wheel was turned before: that changes nothing. */
+/* If a caller asks for a time to which the wheel was turned before, nothing changes. */
 static void turn_to_the_past(struct rig *r)
 {
 	u64 base_ns = r->w.base_ns;
@@ -834,7 +839,7 @@ void random_step(struct rig *r)
 		break;
 	case 11 ... 12:
 		random_clock(r);
-		/* Between two steps all the others come. */
+		/* Between two steps, do all the other things. */
 		if (expire(r, nr) && below(2))
 			empty_ahead(r, 1 + below(8));
 		break;

@@ -19,7 +19,7 @@
 #define NEVER_NS	U64_MAX
 #define END_OF_TIME_NS	((1ULL << 63) - 1)
 
-/* As the engine has them. */
+/* The same values as in the engine. */
 #define PASS_STEP	64
 #define ALARM_SCAN_MAX	32
 
@@ -65,19 +65,19 @@ struct entry {
  * @config: its shape
  * @slots: its memory
  * @entry: the entries
- * @cap: how many there are
+ * @cap: how many entries there are
  * @held: how many of them the wheel has
- * @hint: where to find one that it has not
+ * @hint: where to find an entry that is not in the wheel
  * @walk: the number of the last walk
  * @never_ns: entries with this key or a later one never expire
  * @now_ns: the clock
  * @last_ns: the edge of the tick in which the last entry has expired
- * @alarm_ns: when to come again; NEVER_NS if there is no need to
+ * @alarm_ns: when to turn the wheel again; NEVER_NS if there is no need to
  * @nr_new: how many entries were inserted since the alarm was set
  * @cascade_ns: the cascade_ns that the wheel must have
  * @expired: entries that have expired
  * @moved: entries that were put from slot to slot
- * @may_turn: how often the wheel may be turned before something is wrong
+ * @may_turn: how often the wheel may be turned: more is an error
  * @exact: entries have to come at the very edge of their tick
  * @slot_is_old: the clock was set back since the slot has come
  */
@@ -114,7 +114,7 @@ __printf(1, 2) __noreturn void die(const char *fmt, ...);
 			die("line %d: !(%s) " fmt, __LINE__, #cond, ##__VA_ARGS__); \
 	} while (0)
 
-/* Long loops count this up, so that a report can show where they were. */
+/* Long loops count this up, so that a report can show how far they got. */
 extern u64 *oracle_step;
 
 struct rig *rig_make(const struct twheel_wheel_config *config, u64 start_ns, u32 cap);

@@ -2,11 +2,10 @@
 /*
  * wheel_fuzz.c - the timing wheel under libFuzzer, with the oracle as its judge
  *
- * An input is the randomness that the oracle's driver asks for: its bytes say which wheel,
- * which steps, and how far each of them goes, until there are no more. So any input is a
- * correct use of the wheel, and a byte changed is one decision changed.
- *
- * A failure stops the fuzzer, which keeps the input; the program given that file shows it again.
+ * An input is the randomness that the oracle's driver asks for: its bytes say which wheel, which
+ * steps, and how far each of them goes, until there are no more. So any input is a correct use of
+ * the wheel, and to change a byte is to change a decision. A failure stops the fuzzer, which keeps
+ * the input; if the program gets that file, it fails again.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +14,10 @@
 #include "oracle.h"
 #include "fuzz_input.h"
 
-/* More slots take time to check and find nothing new. */
+/* If there are more slots, they take time to check and find nothing new. */
 #define MAX_SLOTS	1024
 
-/* More bytes have no effect. */
+/* Take only as many bytes as have an effect. */
 u64 below(u64 n)
 {
 	return take(n <= 1 << 8 ? 1 : n <= 1 << 16 ? 2 : 8) % n;

@@ -15,7 +15,7 @@
  *
  * and a failure prints the values that repeat it.
  *
- * Each test runs in a child, so that one that crashes or hangs is one failure.
+ * Each test runs in a child: if it crashes or hangs, that is one failure.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ u64 below(u64 n)
 	return rnd() % n;
 }
 
-/* Tests: each is given a shape. */
+/* Tests: each gets a shape. */
 
 static u64 env(const char *name, u64 otherwise)
 {
@@ -87,13 +87,16 @@ static u64 nr_slots(const struct rig *r, u32 level)
 	return r->w.level[level].mask + 1ULL;
 }
 
-/* With one level, each round is gone through, slot by slot, when only the alarm runs the wheel. */
+/*
+ * If there is one level, and only the alarm runs the wheel, each round is gone through slot by
+ * slot.
+ */
 static u64 round_ns(const struct rig *r)
 {
 	return slot_width(r, 0) * nr_slots(r, 0);
 }
 
-/* A distance from base_ns that takes no more than a few rounds. */
+/* Return a distance from base_ns that takes no more than a few rounds. */
 static u64 some_distance(const struct rig *r)
 {
 	u64 ns = random_distance(r);
@@ -138,7 +141,7 @@ static void random_use_agrees_with_a_plain_list(const struct shape *shape)
 	}
 }
 
-/* As in the banner of twheel_wheel.c. */
+/* The widths are those in the banner of twheel_wheel.c. */
 static void slots_are_as_wide_as_the_level_below_reaches_twice(const struct shape *shape)
 {
 	struct rig *r = rig_of(shape, 0, 1);
@@ -158,7 +161,7 @@ static void slots_are_as_wide_as_the_level_below_reaches_twice(const struct shap
 	CHECK(twheel_wheel_size(&r->config) == size, "%llu", size);
 	CHECK(r->w.nr_levels <= TWHEEL_MAX_LEVELS, "%u", r->w.nr_levels);
 	CHECK((r->w.nr_levels == 1) == shape->config.one_level, "%u", r->w.nr_levels);
-	/* The last level is there for the last bit of a key, and no level behind that. */
+	/* The last level is for the last bit of a key, and there is no level behind it. */
 	l = r->w.nr_levels - 1;
 	if (l)
 		CHECK(r->w.level[l].shift < 63 && r->w.level[l].shift + 7 >= 63, "%u", l);
@@ -180,7 +183,7 @@ static void empty_wheel_never_asks_to_be_turned(const struct shape *shape)
 		CHECK(!twheel_wheel_ahead(&r->w, &l), "level %u", l);
 		CHECK(r->alarm_ns == NEVER_NS && !r->w.used, "%llu", r->alarm_ns);
 	}
-	/* Entries that have left the wheel without its knowledge do not matter either. */
+	/* If entries have left the wheel without its knowledge, they do not matter either. */
 	delete(r, insert(r, r->now_ns + 3 * r->config.tick_ns));
 	pass(r, 1);
 	CHECK(r->alarm_ns == NEVER_NS && !r->moved, "%llu", r->alarm_ns);
@@ -226,7 +229,7 @@ static void keys_on_every_edge_come_in_their_tick(const struct shape *shape)
 	}
 }
 
-/* Half of a slot's width is for moving it down. */
+/* Half of a slot's width is the time for moving its entries down. */
 static void cascade_begins_ahead_of_a_slot(const struct shape *shape)
 {
 	u32 l;
@@ -265,7 +268,7 @@ static void alarm_alone_is_enough(const struct shape *shape)
 
 		for (i = 0; i < r->cap; i++)
 			insert(r, some_key(r));
-		/* This many in a slot that the alarm does not count them at all. */
+		/* If a slot has this many entries, the alarm does not count them at all. */
 		while (r->held > 200)
 			delete(r, any_held(r));
 		for (i = 0; i < 60; i++)
@@ -336,8 +339,8 @@ static void entry_of_a_later_round_delays_no_other(const struct shape *shape)
 }
 
 /*
- * A wheel that has gone on for some time, in the middle of a pass, with an entry in each of some
- * slots.
+ * Make a wheel that has gone on for some time, is in the middle of a pass, and has an entry in each
+ * of some slots.
  */
 static struct rig *rig_amid_a_pass(const struct shape *shape, u64 now_ns)
 {
@@ -354,7 +357,10 @@ static struct rig *rig_amid_a_pass(const struct shape *shape, u64 now_ns)
 	return r;
 }
 
-/* A clock that was wrong by a year is set back, and some time later forward. */
+/*
+ * If a clock that was wrong by a year is set back, and some time later forward, that makes no
+ * rounds.
+ */
 static void clock_set_back_and_forward_makes_no_rounds(const struct shape *shape)
 {
 	u32 i;
@@ -378,7 +384,7 @@ static void clock_set_back_and_forward_makes_no_rounds(const struct shape *shape
 	}
 }
 
-/* An entry that is inserted by the new time comes in its tick, whatever the wheel was doing. */
+/* If an entry is inserted by the new time, it comes in its tick, whatever the wheel was doing. */
 static void key_after_the_clock_was_set_back_comes_in_its_tick(const struct shape *shape)
 {
 	u32 i, k;
@@ -404,8 +410,8 @@ static void key_after_the_clock_was_set_back_comes_in_its_tick(const struct shap
 }
 
 /*
- * A slot of an upper level with as many entries as there are ticks in the slot before: one moves in
- * each tick, and when the time of the slot comes it is empty.
+ * If an upper slot has as many entries as there are ticks in the slot before, one moves in each
+ * tick, and when the time of the slot comes, it is empty.
  */
 static void slot_emptied_ahead_is_empty_when_it_begins(const struct shape *shape)
 {
@@ -445,7 +451,7 @@ static u32 nr_in_use(const struct rig *r)
 	return nr;
 }
 
-/* A rig that has had entries in many slots, of which few are left. */
+/* Make a rig that has had entries in many slots, of which few are left. */
 static struct rig *rig_of_empty_slots(const struct shape *shape)
 {
 	struct rig *r = rig_of(shape, starts[4], 1000 + 256 * TWHEEL_MAX_LEVELS);
@@ -461,7 +467,7 @@ static struct rig *rig_of_empty_slots(const struct shape *shape)
 	return r;
 }
 
-/* G5: a caller that cancels many does not make another one pay for that at once. */
+/* G5: if a caller cancels many, another one does not pay for that at once. */
 static void empty_slots_are_left_in_steps(const struct shape *shape)
 {
 	struct rig *r = rig_of_empty_slots(shape);
@@ -480,8 +486,8 @@ static void empty_slots_are_left_in_steps(const struct shape *shape)
 }
 
 /*
- * G5: a search for the first slot reads each word of the bitmap once, however many empty slots
- * are in the way, and whether they were left before or are emptied as they are found.
+ * G5: a search for the first slot reads each word of the bitmap once, however many empty slots are
+ * in the way, and whether they became empty before or during the search.
  */
 static void search_reads_each_word_once(const struct shape *shape)
 {
@@ -580,7 +586,10 @@ static void cost_does_not_grow_with_entries(const struct shape *shape)
 		}
 	}
 	CHECK(!held, "%u", held);
-	/* An hour of ticks of a ms is within three levels; and a slot may have an edge in it. */
+	/*
+	 * An hour of ticks of a millisecond is within three levels, and a slot may have an edge in
+	 * it.
+	 */
 	CHECK(moves <= 4ULL * MANY, "%llu moves", moves);
 	free(slots);
 	free(w);
@@ -631,7 +640,7 @@ static bool is_for(size_t test, const struct shape *shape)
 	}
 }
 
-/* Return whether it failed. */
+/* Run a test; return whether it failed. */
 static bool run(size_t test, const struct shape *shape, int nr)
 {
 	int status;
@@ -673,7 +682,7 @@ int main(void)
 	note->seed = env("SEED", 1);
 	oracle_step = &note->step;
 
-	/* First only count them: the plan comes first. */
+	/* First only count them, since the plan comes first. */
 	for (pass = 0; pass < 2; pass++) {
 		if (pass)
 			printf("TAP version 13\n1..%d\n", nr);
