@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Each command as data: the size of its argument and of its elements, and a good call of it, in
+ * Each command as data: the size of its argument and of its elements, and a good call of it, of
  * which a test changes one thing.
  */
 #ifndef TWHEEL_COMMANDS_H
@@ -8,7 +8,7 @@
 
 #include "twheel_test.h"
 
-/* Memory for the argument of any command and for one element, both growing. */
+/* Memory for the argument of any command and for one element, with room to grow. */
 union tw_argument {
 	struct twheel_info info;
 	struct twheel_setup setup;
@@ -49,8 +49,8 @@ static const struct tw_command {
 };
 
 /*
- * Make a virtual wheel of 1 ms at TW_MADE_NS with one pending timeout, an unread one, and a
- * periodic one that is both. Return the descriptor, or -errno.
+ * Make a virtual wheel of 1 ms at TW_MADE_NS with a pending timeout, an unread one, and a periodic
+ * one that is both. Return the descriptor, or -errno.
  */
 #define TW_MADE_NS	(20 * TW_MS)
 
@@ -74,8 +74,8 @@ static inline int tw_make_wheel(__u64 *pending)
 }
 
 /*
- * Make a call of this command that is good in every field, and would succeed on the wheel of
- * tw_make_wheel(), whose pending timeout has this id.
+ * Fill in a good call of this command: it would succeed on the wheel of tw_make_wheel(), whose
+ * pending timeout has this id.
  */
 static inline void tw_make_good(const struct tw_command *command, __u64 id,
 				union tw_argument *argument, union tw_element *element)
@@ -120,8 +120,8 @@ static inline const struct tw_command *tw_find_command(unsigned long cmd)
 }
 
 /*
- * The result of the good call on a descriptor that is open for reading only; a command that is
- * not here is unknown, or it is REOPEN.
+ * The result of the good call on a descriptor that is open for reading only. If a command is not
+ * listed here, it is unknown, or it is REOPEN.
  */
 static inline int tw_listener_expects(unsigned long cmd)
 {

@@ -20,7 +20,7 @@
 
 static char ctl_said[CTL_SIZE];
 
-/* It is built where its libraries are. */
+/* It is built only if its libraries are there. */
 static inline bool ctl_is_there(void)
 {
 	return !access("/programs/twheelctl", X_OK);
@@ -87,7 +87,7 @@ static inline void ctl_expect_only(struct __test_metadata *_metadata, const char
 		TH_LOG("line %d: more than %s: %s", line, cause, ctl_said);
 }
 
-/* The output names this, and nothing else. */
+/* Expect that the output names this cause, and no other. */
 #define EXPECT_ONLY(cause)	ctl_expect_only(_metadata, cause, __LINE__)
 
 static inline void ctl_expect_says(struct __test_metadata *_metadata, const char *text, int line)
@@ -118,7 +118,7 @@ static inline void ctl_become_nobody(void)
 		_exit(126);
 }
 
-/* A child that has done what `run' does, and waits to be killed; it ends with its parent. */
+/* Start a child that calls `run', and then waits to be killed; it ends with its parent. */
 static inline pid_t ctl_child(int (*run)(void))
 {
 	int pipes[2];

@@ -3,8 +3,8 @@
  * A call that is held in the middle: by userfaultfd, in a fault in the caller's own memory, until
  * the test lets it go on.
  *
- * Most calls copy results out before they do anything. Memory that can be read and not written
- * holds them there. Memory that does not exist yet holds a call that copies in.
+ * Most calls copy results out before they do anything. If memory can be read and not written, it
+ * holds them there. If memory does not exist yet, it holds a call that copies in.
  */
 #ifndef TWHEEL_HELD_H
 #define TWHEEL_HELD_H
@@ -63,8 +63,8 @@ static inline void held_memory_free(struct held_memory *memory)
 }
 
 /*
- * Place bytes so that this many of them are before the edge, and have the others hold a caller
- * that reads or writes them. Return their address, or NULL.
+ * Place bytes so that this many of them are before the edge; if a caller reads or writes the
+ * others, they hold it. Return their address, or NULL.
  */
 static inline void *held_lay(struct held_memory *memory, const void *bytes, size_t size,
 			     size_t before)
@@ -154,7 +154,7 @@ static inline void *held_run(void *arg)
 	return NULL;
 }
 
-/* nr elements of this many bytes each, at bytes. */
+/* Prepare a call with nr elements of this many bytes each, at bytes. */
 static inline void held_prepare(struct held_call *call, int fd, unsigned long cmd, __u32 flags,
 				void *bytes, __u32 element_size, __u32 nr)
 {

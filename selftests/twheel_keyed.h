@@ -2,8 +2,8 @@
 /*
  * Calls of keyed wheels: ARM as an upsert, and REARM, CANCEL and QUERY by key.
  *
- * As in twheel_test.h a wrapper returns what the call returned, or -errno, and those for one
- * element return its result. All memory that a call writes is poisoned before.
+ * As in twheel_test.h, a wrapper returns the result of the call, or -errno; if it is for one
+ * element, that element's result. All memory that a call writes is poisoned before.
  */
 #ifndef TWHEEL_KEYED_H
 #define TWHEEL_KEYED_H
@@ -50,7 +50,7 @@ static inline int key_arm_vec(int fd, struct twheel_arm *arms, __u32 nr)
 	return tw_arm_vec(fd, arms, nr);
 }
 
-/* ``id`` is the key. */
+/* REARM by key: ``id`` is the key. */
 static inline int key_rearm_vec(int fd, struct twheel_arm *arms, __u32 nr)
 {
 	__u32 i;
@@ -63,7 +63,7 @@ static inline int key_rearm_vec(int fd, struct twheel_arm *arms, __u32 nr)
 	return key_vector(fd, TWHEEL_IOC_REARM, TWHEEL_VECTOR_BY_KEY, arms, sizeof(*arms), nr);
 }
 
-/* ``id`` is the key. */
+/* CANCEL by key: ``id`` is the key. */
 static inline int key_cancel_vec(int fd, struct twheel_cancel *cancels, __u32 nr)
 {
 	__u32 i;
@@ -74,7 +74,7 @@ static inline int key_cancel_vec(int fd, struct twheel_cancel *cancels, __u32 nr
 			  sizeof(*cancels), nr);
 }
 
-/* ``id`` is the key, and after the call the id. */
+/* QUERY by key: ``id`` is the key, and after the call the id. */
 static inline int key_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 {
 	__u32 i;
@@ -90,7 +90,7 @@ static inline int key_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 
 /* ---- one entry ----------------------------------------------------------- */
 
-/* With every field as given; fills in id, result and was_deadline_ns. */
+/* Arm with every field as given; fills in id, result and was_deadline_ns. */
 static inline int key_arm_entry(int fd, struct twheel_arm *arm)
 {
 	int ret = key_arm_vec(fd, arm, 1);
@@ -98,7 +98,7 @@ static inline int key_arm_entry(int fd, struct twheel_arm *arm)
 	return tw_one_result(ret, arm->result);
 }
 
-/* A one-shot at a point in time. */
+/* Arm a one-shot at a point in time. */
 static inline int key_arm_at(int fd, __u64 key, __u64 deadline_ns, __u32 flags,
 			     struct twheel_arm *arm)
 {
@@ -110,7 +110,7 @@ static inline int key_arm_at(int fd, __u64 key, __u64 deadline_ns, __u32 flags,
 	return key_arm_entry(fd, arm);
 }
 
-/* The same if only the verdict matters. */
+/* Arm likewise, if only the verdict matters. */
 static inline int key_arm(int fd, __u64 key, __u64 deadline_ns, __u32 flags)
 {
 	struct twheel_arm arm;
@@ -118,7 +118,7 @@ static inline int key_arm(int fd, __u64 key, __u64 deadline_ns, __u32 flags)
 	return key_arm_at(fd, key, deadline_ns, flags, &arm);
 }
 
-/* A one-shot at a point in time; user_data is poison: REARM has to ignore it. */
+/* Re-arm to a one-shot at a point in time; user_data is poison: REARM has to ignore it. */
 static inline int key_rearm(int fd, __u64 key, __u64 deadline_ns, __u32 flags)
 {
 	struct twheel_arm arm = {
@@ -149,7 +149,7 @@ static inline int key_query(int fd, __u64 key, struct twheel_status *status)
 	return tw_one_result(ret, status->result);
 }
 
-/* The id of the timeout with this key, 0 if there is none. */
+/* Return the id of the timeout with this key, 0 if there is none. */
 static inline __u64 key_id(int fd, __u64 key)
 {
 	struct twheel_status status;
@@ -159,7 +159,7 @@ static inline __u64 key_id(int fd, __u64 key)
 
 /* ---- wheels -------------------------------------------------------------- */
 
-/* A new keyed wheel whose time moves by tw_advance() only; it stands at 0. */
+/* Make a keyed wheel whose time moves by tw_advance() only; it stands at 0. */
 static inline int key_virtual(int flags, __u32 max_pending)
 {
 	const struct twheel_setup setup = {

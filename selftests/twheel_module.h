@@ -15,7 +15,7 @@ static inline const char *tw_module_path(void)
 	return getenv("TWHEEL_KO") ?: "/lib/twheel.ko";
 }
 
-/* Return 0, or -errno of finit_module(). */
+/* Load the module. Return 0, or -errno of finit_module(). */
 static inline int tw_load(const char *parameters)
 {
 	int fd = open(tw_module_path(), O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static inline int tw_unload(void)
 	return syscall(SYS_delete_module, "twheel", O_NONBLOCK) ? -errno : 0;
 }
 
-/* Try again while a process has the device open. */
+/* Unload the module; if a process still has the device open, try again. */
 static inline int tw_unload_soon(void)
 {
 	int ret;
@@ -51,7 +51,7 @@ static inline int tw_unload_soon(void)
 	return TW_WAIT_FOR((ret = tw_unload()) != -EWOULDBLOCK, TW_MS) ? ret : -ETIMEDOUT;
 }
 
-/* 0, or -errno. */
+/* Write a parameter. Return 0, or -errno. */
 static inline int tw_write_parameter(const char *name, const char *value)
 {
 	char path[128];

@@ -30,7 +30,7 @@ static inline int tw_namespace_for_children(const char *clock, int ahead_s)
 	return ret;
 }
 
-/* INFO's clock is this process' own. */
+/* Return whether INFO's clock is this process' own. */
 static inline bool tw_clock_is_ours(int fd, clockid_t clockid)
 {
 	__u64 before_ns = tw_now(clockid);
@@ -44,7 +44,7 @@ static inline bool tw_has_user_namespaces(void)
 	return !access("/proc/self/ns/user", F_OK);
 }
 
-/* A process that does what it is asked for, and then says so. */
+/* A process in a container, which does a step when asked, and then says so. */
 struct tw_container {
 	pid_t pid;
 	int fd;
@@ -58,13 +58,13 @@ static inline int tw_container_run(uid_t maker, int fd, bool (*step)(char what))
 	bool first = true;
 	char c;
 
-	/* A user who was root before could not open /proc/self. */
+	/* If a process was root before, it could not open /proc/self without this. */
 	if (setresuid(maker, maker, maker) || prctl(PR_SET_DUMPABLE, 1) || unshare(CLONE_NEWUSER))
 		return 1;
 	if (send(fd, "", 1, 0) != 1)
 		return 2;
 	while (recv(fd, &c, 1, 0) == 1) {
-		/* Now there is a map. */
+		/* Now the map is written. */
 		if (first && setresuid(0, 0, 0))
 			return 3;
 		first = false;
@@ -98,9 +98,9 @@ static inline int tw_container_map(const struct tw_container *box, const char *n
 }
 
 /*
- * Start a process in a user namespace of its own, which maker has made. Root in it has the id of
- * maker outside, or, if maker is root, the first of ten others. The process runs step() when it
- * is asked to. Return 0, or -errno.
+ * Start a process in a user namespace of its own, made by maker. Root in it has the id of maker
+ * outside or, if maker is root, the first of ten others. When asked, the process runs step().
+ * Return 0, or -errno.
  */
 static inline int tw_container_start(struct tw_container *box, uid_t maker,
 				     bool (*step)(char what))
@@ -123,11 +123,11 @@ static inline int tw_container_start(struct tw_container *box, uid_t maker,
 		return -ECHILD;
 	snprintf(map, sizeof(map), "0 %u %d", maker ?: TW_CONTAINER_UID, maker ? 1 : 10);
 	ret = tw_container_map(box, "uid_map", map);
-	/* A user without a group in the namespace may make no namespace within it. */
+	/* If a user has no group in the namespace, it may make no namespace within it. */
 	return ret ?: tw_container_map(box, "gid_map", "0 0 1");
 }
 
-/* End it; return its exit status. */
+/* End the container; return its exit status. */
 static inline int tw_container_end(const struct tw_container *box)
 {
 	/* Other processes may have the socket, too. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A race that never happened proves nothing.  So a test of a race names the outcomes
- * that it has to see, and counts them.  It goes on round after round until its usual
- * time is over and each outcome has come often enough.  If one does not come, the
- * test fails: it says which, and how often the others came.
+ * If a race never happened, it proves nothing.  So a test of a race names the outcomes that it has
+ * to see, and counts them.  It goes on round after round until its usual time is over and each
+ * outcome has come often enough.  If one does not come, the test fails: it says which, and how
+ * often the others came.
  *
  *	static struct tw_outcome seen[] = {
  *		[CANCELLED]	= TW_OUTCOME("cancelled in time", TW_A_FEW),
@@ -16,7 +16,8 @@
  *		...					tw_saw(&seen[CANCELLED], 1);
  *	EXPECT_RACE(&race);
  *
- * On one processor no outcome is required: one that takes two at a time may not come.
+ * If there is one processor, no outcome is required: one that needs two threads at a time may not
+ * come.
  */
 #ifndef TWHEEL_OUTCOMES_H
 #define TWHEEL_OUTCOMES_H
@@ -26,7 +27,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* A single one may be a mistake of the test's own. */
+/* If an outcome came only once, it may be a mistake of the test's own. */
 #define TW_A_FEW		3
 
 /*
@@ -35,7 +36,7 @@
  */
 #define TW_RACE_PATIENCE_S	30
 
-/* This much of the program's time is left to later tests. */
+/* A race leaves this much of the program's time to later tests. */
 #define TW_RACE_LEAVES_S	10
 
 struct tw_outcome {
@@ -89,7 +90,7 @@ static inline bool tw_race_has_seen_all(const struct tw_race *race)
 	return true;
 }
 
-/* Whether there is to be another round; there always is a first one. */
+/* Return whether there is another round; there always is a first one. */
 static inline bool tw_race_goes_on(struct tw_race *race)
 {
 	__u64 now_ns = tw_now(CLOCK_MONOTONIC), patience_ns, spent_ns;
@@ -110,8 +111,8 @@ static inline bool tw_race_goes_on(struct tw_race *race)
 }
 
 /*
- * The time at which the round that begins now has to end, if it does not end by itself: when the
- * usual time is over, or, if it is over already, in a while.
+ * The time at which the round that begins now has to end, if it does not end by itself: the end of
+ * the usual time or, if that is later, half a second from now.
  */
 static inline __u64 tw_race_round_end_ns(const struct tw_race *race)
 {
@@ -151,7 +152,7 @@ struct tw_meeting {
 	_Atomic unsigned int came;
 };
 
-/* Return when nr threads have come here, in all of them within a moment. */
+/* Wait until nr threads have come here; all of them return within a moment. */
 static inline void tw_meet(struct tw_meeting *meeting, unsigned int nr)
 {
 	unsigned int all = (meeting->came++ / nr + 1) * nr, spins = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The state of the module and the kernel as seen and set from outside, without a descriptor: how
- * many wheels there are, and the activity of its kernel threads.
+ * The state of the module and the kernel, seen and set without a descriptor: how many wheels there
+ * are, and the activity of its kernel threads.
  */
 #ifndef TWHEEL_OUTSIDE_H
 #define TWHEEL_OUTSIDE_H
@@ -13,7 +13,7 @@
 #include <sys/mount.h>
 #include <sys/utsname.h>
 
-/* Open wheels: each holds the module. -errno if it is not loaded. */
+/* Return how many wheels are open, each of which holds the module; -errno if it is not loaded. */
 static inline int tw_wheels_open(void)
 {
 	FILE *file = fopen("/sys/module/twheel/refcnt", "re");
@@ -28,8 +28,8 @@ static inline int tw_wheels_open(void)
 }
 
 /*
- * Wait for this many: the last close may be under way in a process that was just killed. Return
- * how many there are.
+ * Wait for this many: if a process was just killed, its last close may be under way. Return how
+ * many there are.
  */
 static inline int tw_wait_wheels_open(int wanted)
 {
@@ -40,8 +40,9 @@ static inline int tw_wait_wheels_open(int wanted)
 }
 
 /*
- * How often one process went to sleep, and whether it runs, if it is a thread of ours; else
- * false. A thread that was preempted has not slept. Its name comes first in /proc/PID/status.
+ * If a process is a thread of ours, read how often it went to sleep and whether it runs; otherwise
+ * return false. If a thread was preempted, it has not slept. Its name comes first in
+ * /proc/PID/status.
  */
 static inline bool tw_kthread_read(const char *pid, __u64 *switches, bool *runs)
 {
@@ -91,7 +92,7 @@ static inline int tw_kthreads(__u64 *switches)
 	return tw_kthreads_read(switches, &runs);
 }
 
-/* The kthreads sleep, and did so for a while. */
+/* Whether the kthreads sleep, and have slept for a while. */
 static inline bool tw_kthreads_are_quiet(void)
 {
 	__u64 before, after;
@@ -200,8 +201,8 @@ static inline long tw_switches_of(pid_t tid, bool *sleeps)
 }
 
 /*
- * Run on each processor for a moment. A thread that was about to go to sleep on one of them, and
- * whose state said so, sleeps after that: only then is it counted.
+ * Run on each processor for a moment. If a thread was about to go to sleep there, and its state
+ * said so, it sleeps after that: only then is it counted.
  */
 static inline void tw_visit_processors(void)
 {
@@ -221,9 +222,9 @@ static inline void tw_visit_processors(void)
 }
 
 /*
- * How often a thread went to sleep, once it sleeps and nothing has woken it for a moment; -1 if
- * it does not come to rest. The state of a thread that was woken is "running" at once, so one
- * that sleeps in two readings has done all that it was woken for.
+ * How often a thread went to sleep, once it sleeps and nothing has woken it for a moment; -1 if it
+ * does not come to rest. If a thread is woken, its state is "running" at once. So if it sleeps in
+ * two readings, it has done all that it was woken for.
  */
 static inline long tw_settled_switches(pid_t tid)
 {
@@ -236,7 +237,7 @@ static inline long tw_settled_switches(pid_t tid)
 			    slept && sleeps && before == after), 0) ? after : -1;
 }
 
-/* On such a kernel a thread sleeps when it waits for a spinlock, too. */
+/* If the kernel is one with PREEMPT_RT, a thread also sleeps while it waits for a spinlock. */
 static inline bool tw_kernel_is_rt(void)
 {
 	struct utsname names;
@@ -246,7 +247,7 @@ static inline bool tw_kernel_is_rt(void)
 
 /* ---- files of the kernel ------------------------------------------------- */
 
-/* With kmemleak, the amount of free memory does not show who uses the rest. */
+/* If there is kmemleak, the amount of free memory does not show how the rest is used. */
 static inline bool tw_kernel_notes_allocations(void)
 {
 	return !access("/sys/kernel/debug/kmemleak", F_OK);
@@ -287,18 +288,15 @@ static inline int tw_write_text(const char *path, const char *text)
 	return ret;
 }
 
-/*
- * While there is a limit, the kernel checks a change of the time that it keeps for ordinary
- * threads.
- */
+/* If there is a limit, the kernel checks changes of the time that it keeps for ordinary threads. */
 static inline int tw_limit_realtime(bool limit)
 {
 	return tw_write_text("/proc/sys/kernel/sched_rt_runtime_us", limit ? "950000" : "-1");
 }
 
 /*
- * Take the processor time from ordinary threads that is kept for them beside realtime threads, or
- * give it back: 50 ms in a second, which kernels from 6.12 on show in debugfs.  Return 0 or -errno.
+ * The kernel keeps 50 ms in a second for ordinary threads beside realtime threads. Take that time
+ * away, or give it back; kernels from 6.12 on have it in debugfs. Return 0 or -errno.
  */
 static inline int tw_let_realtime_starve(bool starve)
 {
@@ -348,8 +346,8 @@ static inline long tw_kernel_bytes(void)
 #define TW_TRACING	"/sys/kernel/tracing"
 
 /*
- * Switch one event on, if it is not, and never off: each switch patches the kernel's code on all
- * CPUs, which must not happen in the middle of a test.
+ * If an event is off, switch it on, and never off again: each switch patches the kernel's code on
+ * all CPUs, which must not happen in the middle of a test.
  */
 static inline int tw_trace_event(const char *path)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the device tests share: thin wrappers around each call, and checks that hold for every
- * wheel.
- *
- * A wrapper returns what the call returned, or -errno; the "1" forms return the result of the
- * one element. Every out-parameter is filled with TW_POISON before the call, so that a field
- * the kernel forgot is seen.
+ * Shared by the device tests: thin wrappers around each call, and checks that hold for every wheel.
+ * A wrapper returns the result of the call, or -errno; the "1" forms return the result of the one
+ * element. Every out-parameter is filled with TW_POISON before the call: if the kernel forgets a
+ * field, that is seen.
  *
  * Checks that can fail a test take _metadata first, under that name, because the macros of the
  * harness look for it. Their EXPECT_/ASSERT_ forms pass it on, together with their line.
@@ -25,14 +23,14 @@
 #include <unistd.h>
 
 /*
- * How long a program may take, all its tests together, seconds: tools/vm reads this, and kills
- * the program then. TEST_TIMEOUT overrides it, and reaches us as vm_timeout. A limit is for
- * tests that hang: it is ten times as long as the longest program takes without hardware
- * virtualisation, and so are those below.
+ * How long a program may take, all its tests together, seconds: tools/vm reads this, and kills the
+ * program then. TEST_TIMEOUT overrides it, and reaches us as vm_timeout. A limit is for tests that
+ * hang: it is ten times as long as the longest program takes without hardware virtualisation, as
+ * are those below.
  *
- * The limits of single tests (TEST_F_TIMEOUT) are for a program of TW_USUAL_LIMIT_S, and grow
- * with the program's limit. No test gets more than is left, so that the name of one that hangs
- * is reported before the program is killed.
+ * The limits of single tests (TEST_F_TIMEOUT) are for a program of TW_USUAL_LIMIT_S, and grow with
+ * the program's limit. No test gets more than is left: if one hangs, its name is reported before
+ * the program is killed.
  */
 #define TW_PROGRAM_LIMIT_S	1200
 #define TW_USUAL_LIMIT_S	120
@@ -114,13 +112,13 @@ static inline unsigned int tw_test_limit(unsigned int limit_s)
 /* The flags of an event that DRAIN made. */
 #define TW_DRAINED	(TWHEEL_EVENT_DRAINED | TWHEEL_EVENT_ENDED)
 
-/* No call returns this: a wrapper saw two outputs that contradict each other. */
+/* No call returns this: if two outputs contradict each other, a wrapper does. */
 #define TW_BROKEN	(-EPROTO)
 
 /*
- * How long a test waits for an event that should come at once: half of what a test may take, if
- * it has no limit of its own. The machine may be an emulator under load: a late event is no
- * error, one that never comes is.
+ * How long a test waits for an event that should come at once: half of the time of a test that has
+ * no limit of its own. The machine may be an emulator under load: if an event is late, that is no
+ * error; if it never comes, it is.
  */
 #define TW_PATIENCE_MS	(15000 / TW_USUAL_LIMIT_S * tw_program_limit_s())
 
@@ -156,7 +154,7 @@ static inline __u64 tw_now(clockid_t clockid)
 	return tw_from_timespec(&ts);
 }
 
-/* Sleep at least that long, whatever signals come in. */
+/* Sleep at least this long, whatever signals come in. */
 static inline void tw_sleep(__u64 ns)
 {
 	struct timespec left = tw_to_timespec(ns);
@@ -175,9 +173,9 @@ static inline void tw_sleep_until(__u64 ns)
 }
 
 /*
- * Wait until a condition holds, checking it every so often; return whether it does. By the clock,
- * not by the number of checks: on a slow kernel a check may take longer than the pause, and the
- * test around it would end first.
+ * Wait until a condition holds, checking it every so often; return whether it does. It goes by the
+ * clock, not by the number of checks: if the kernel is slow, a check may take longer than the
+ * pause, and the test around it would end first.
  */
 #define TW_WAIT_FOR(condition, pause_ns) ({					\
 	const __u64 tw_until_ns = tw_now(CLOCK_MONOTONIC) + TW_PATIENCE_MS * TW_MS;	\
@@ -192,7 +190,7 @@ static inline void tw_sleep_until(__u64 ns)
 
 /*
  * Map memory that nobody has touched, with pages of the usual size: the first read of a page
- * faults, and then the first write does. NULL if there is none.
+ * faults, and then the first write does. If there is no memory, return NULL.
  */
 static inline void *tw_fresh_memory(size_t length)
 {
@@ -201,7 +199,7 @@ static inline void *tw_fresh_memory(size_t length)
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	/* A kernel without huge pages refuses the advice. */
+	/* If a kernel has no huge pages, it refuses the advice. */
 	(void)madvise(memory, length, MADV_NOHUGEPAGE);
 	return memory;
 }
@@ -236,7 +234,7 @@ static inline int tw_ioctl(int fd, unsigned long cmd, void *arg)
 	return ret < 0 ? -errno : ret;
 }
 
-/* SETUP with every field as given; size is filled in, and a clock if there is none. */
+/* SETUP with every field as given; size is filled in and, if there is none, a clock. */
 static inline int tw_setup_full(int fd, const struct twheel_setup *wanted)
 {
 	struct twheel_setup setup = *wanted;
@@ -274,7 +272,7 @@ static inline int tw_open_setup(int flags, const struct twheel_setup *wanted)
 	return fd;
 }
 
-/* A new wheel whose time moves by tw_advance() only; it stands at 0. */
+/* Make a wheel whose time moves by tw_advance() only; it stands at 0. */
 static inline int tw_virtual(int flags, __u64 tick_ns)
 {
 	const struct twheel_setup setup = {
@@ -285,7 +283,7 @@ static inline int tw_virtual(int flags, __u64 tick_ns)
 	return tw_open_setup(flags, &setup);
 }
 
-/* The same with this max_pending. */
+/* Make the same with this max_pending. */
 static inline int tw_virtual_for(int flags, __u32 max_pending)
 {
 	const struct twheel_setup setup = {
@@ -378,8 +376,8 @@ static inline int tw_list(int fd, __u64 *cursor, struct twheel_status *rows, __u
 }
 
 /*
- * A whole walk, in steps of at most step rows. Return the number of rows, -errno, or -EOVERFLOW
- * if there are more than max of them.
+ * Do a whole walk, in steps of at most step rows. Return the number of rows or -errno; if there
+ * are more than max, -EOVERFLOW.
  */
 static inline int tw_list_all(int fd, struct twheel_status *rows, __u32 max, __u32 step)
 {
@@ -434,11 +432,11 @@ static inline int tw_read(int fd, struct twheel_event *events, size_t nr)
 }
 
 /*
- * A timeout waits in the inbox of its wheel until the kthread moves it into the wheel. REARM and
- * CANCEL do different things with timeouts in the inbox and in the wheel. With the virtual clock,
- * only ADVANCE empties the inbox: so the tests of REARM have two variants, and in one of them
- * there is an ADVANCE to the present before each REARM, and before each write() and ARM of keys
- * that may be one. Use this after FIXTURE(name) {...}: it defines the two; the set-up has
+ * A timeout waits in the inbox of its wheel until the kthread moves it into the wheel. If a
+ * timeout is in the inbox, REARM and CANCEL handle it in another way than in the wheel. On the
+ * virtual clock, only ADVANCE empties the inbox: so the tests of REARM have two variants. In one
+ * of them, there is an ADVANCE to the present before each REARM, and before each write() and ARM of
+ * keys that may be one. Use this after FIXTURE(name) {...}: it defines the two; the set-up has
  * TW_SETTLE().
  */
 #define TW_SETTLE_VARIANTS(fixture)					\
@@ -464,7 +462,7 @@ static inline int tw_pass(int fd)
 	return tw_ioctl(fd, TWHEEL_IOC_INFO, &info) ?: tw_advance(fd, info.now_ns);
 }
 
-/* ADVANCE refuses other clocks, and does nothing to those wheels. */
+/* If the clock is another one, ADVANCE refuses it, and does nothing to the wheel. */
 static inline void tw_settle(int fd)
 {
 	if (tw_settles)
@@ -488,8 +486,8 @@ static inline int tw_write(int fd, const struct twheel_record *records, size_t n
 /*
  * Return the events of poll() (0 if it timed out), or -errno. timeout_ms as for poll().
  *
- * At its time-out, poll() checks once more. An event that it finds only then has woken nobody: a
- * poller without a time-out would sleep on, so this returns 0.
+ * At its time-out, poll() checks once more. If it finds an event only then, that has woken nobody:
+ * a poller without a time-out would sleep on, so this returns 0.
  */
 static inline int tw_poll(int fd, short events, int timeout_ms)
 {
@@ -570,7 +568,7 @@ static inline int tw_cancel_vec(int fd, struct twheel_cancel *cancels, __u32 nr)
 	return tw_vector(fd, TWHEEL_IOC_CANCEL, cancels, sizeof(*cancels), nr);
 }
 
-/* Only the ids are input; all other fields are poisoned. */
+/* QUERY: only the ids are input, all other fields are poisoned. */
 static inline int tw_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 {
 	__u32 i;
@@ -584,7 +582,7 @@ static inline int tw_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 	return tw_vector(fd, TWHEEL_IOC_QUERY, rows, sizeof(*rows), nr);
 }
 
-/* The result of a vector of one: the call counts 1 exactly if the element succeeded. */
+/* The result of a vector of one: if the element succeeded, the call must return 1, otherwise 0. */
 static inline int tw_one_result(int ret, __s32 result)
 {
 	int succeeded = result >= 0;
@@ -623,25 +621,25 @@ static inline int tw_arm1(int fd, __u32 flags, __u64 expires_ns, __u64 interval_
 	return ret;
 }
 
-/* A one-shot at a point in time. */
+/* Arm a one-shot at a point in time. */
 static inline int tw_arm_at(int fd, __u64 deadline_ns, __u64 *id)
 {
 	return tw_arm1(fd, TWHEEL_ARM_ABSOLUTE, deadline_ns, 0, 0, id);
 }
 
-/* A one-shot after a distance from now. */
+/* Arm a one-shot at a distance from now. */
 static inline int tw_arm_in(int fd, __u64 distance_ns, __u64 *id)
 {
 	return tw_arm1(fd, 0, distance_ns, 0, 0, id);
 }
 
-/* The same on a clock that can be set, where a relative time is refused. */
+/* Do the same on a clock that can be set, which refuses relative times. */
 static inline int tw_arm_ahead(int fd, clockid_t clockid, __u64 distance_ns, __u64 *id)
 {
 	return tw_arm_at(fd, tw_now(clockid) + distance_ns, id);
 }
 
-/* REARM of one element with every field as given. */
+/* Do a REARM of one element with every field as given. */
 static inline int tw_rearm_entry(int fd, struct twheel_arm *arm)
 {
 	int ret = tw_rearm_vec(fd, arm, 1);
@@ -649,7 +647,9 @@ static inline int tw_rearm_entry(int fd, struct twheel_arm *arm)
 	return tw_one_result(ret, arm->result);
 }
 
-/* Return the verdict, or -errno. user_data is poison: REARM has to ignore it. */
+/*
+ * Re-arm one timeout; return the verdict, or -errno.  user_data is poison: REARM has to ignore it.
+ */
 static inline int tw_rearm1(int fd, __u64 id, __u32 flags, __u64 expires_ns, __u64 interval_ns)
 {
 	struct twheel_arm arm = {
@@ -663,7 +663,7 @@ static inline int tw_rearm1(int fd, __u64 id, __u32 flags, __u64 expires_ns, __u
 	return tw_rearm_entry(fd, &arm);
 }
 
-/* Return the verdict, or -errno. */
+/* Cancel one timeout; return the verdict, or -errno. */
 static inline int tw_cancel1(int fd, __u64 id)
 {
 	struct twheel_cancel cancel = { .id = id };
@@ -684,9 +684,9 @@ static inline int tw_query1(int fd, __u64 id, struct twheel_status *status)
 /* ---- what holds for every wheel ------------------------------------------ */
 
 /*
- * The counters balance (G3), and the three gauges agree with one another. Only at rest: no call
- * under way, and on a real clock nothing about to expire. Do not check a test that an assertion
- * has ended in the middle.
+ * Check that the counters balance (G3), and that the three gauges agree with one another. Use this
+ * only at rest: no call is under way, and on a real clock nothing is about to expire. If an
+ * assertion has ended a test, nothing is checked.
  */
 static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd, int line)
 {
@@ -700,7 +700,7 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 		TH_LOG("line %d: armed %llu, live %llu, completed %llu, cancelled %llu, revoked %llu, drained %llu",
 		       line, i.armed, i.live, i.completed, i.cancelled, i.revoked, i.drained);
 	}
-	/* A periodic one may be both pending and unread, but takes one place. */
+	/* If a timeout is periodic, it may be both pending and unread, but takes one place. */
 	EXPECT_TRUE(i.pending <= i.live && i.unread <= i.live &&
 		    i.live <= i.pending + i.unread) {
 		TH_LOG("line %d: live %llu, pending %llu, unread %llu",
@@ -710,21 +710,21 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 		TH_LOG("line %d", line);
 	EXPECT_EQ(i.armed + i.rearmed + i.cancelled + i.revoked + i.delivered, i.changes)
 		TH_LOG("line %d", line);
-	/* Each timeout that an event ended is an event that was read. */
+	/* If an event has ended its timeout, it was read. */
 	EXPECT_LE(i.completed + i.drained, i.delivered)
 		TH_LOG("line %d", line);
 }
 
 #define EXPECT_ACCOUNTS(fd)	tw_expect_accounts(_metadata, fd, __LINE__)
 
-/* No event can be read now. The descriptor is non-blocking. */
+/* Expect that no event can be read now. The descriptor is non-blocking. */
 #define EXPECT_NO_EVENT(fd) do {					\
 	struct twheel_event __event;					\
 	EXPECT_EQ(-EAGAIN, tw_read(fd, &__event, 1));			\
 } while (0)
 
 /*
- * Exactly one event can be read, and it is this one's.  The descriptor is
+ * Expect that exactly one event can be read, which is this timeout's. The descriptor is
  * non-blocking.
  */
 #define ASSERT_ONE_EVENT(fd, event, its_id) do {			\
@@ -735,8 +735,8 @@ static inline void tw_expect_accounts(struct __test_metadata *_metadata, int fd,
 } while (0)
 
 /*
- * All that can be seen of a wheel from outside, to show that a call that failed changed nothing.
- * For wheels of up to TW_SNAPSHOT_ROWS timeouts.
+ * All that can be seen of a wheel from outside, to check that a call changes nothing if it fails.
+ * The wheel has up to TW_SNAPSHOT_ROWS timeouts.
  */
 #define TW_SNAPSHOT_ROWS	128
 
@@ -746,7 +746,7 @@ struct tw_snapshot {
 	struct twheel_status rows[TW_SNAPSHOT_ROWS];
 };
 
-/* Return 0, or -errno of INFO or LIST. */
+/* Take a snapshot. Return 0, or -errno of INFO or LIST. */
 static inline int tw_snapshot(int fd, struct tw_snapshot *snapshot)
 {
 	int ret = tw_info(fd, &snapshot->info);
@@ -758,8 +758,8 @@ static inline int tw_snapshot(int fd, struct tw_snapshot *snapshot)
 }
 
 /*
- * The two are the same, but on a real clock for the time that has passed and the alarm that the
- * kernel has set. Rows are compared in the order in which LIST gives them.
+ * Expect that the two are the same, but on a real clock for the time that has passed and the alarm
+ * that the kernel has set. Rows are compared in the order in which LIST gives them.
  */
 static inline void tw_expect_unchanged(struct __test_metadata *_metadata, int fd,
 				       const struct tw_snapshot *before, int line)
@@ -848,7 +848,7 @@ static inline void tw_arm_each_kind(struct __test_metadata *_metadata, int fd, _
 			   .tick_ns = TWHEEL_TICK_MAX_NS, .slots = 16);	\
 	TW_VIRTUAL_VARIANT(fixture, odd_tick, .tick_ns = 1234567, .slots = 8)
 
-/* The same with one more, for tests of REARM: see TW_SETTLE_VARIANTS(). */
+/* Define one more as well, for tests of REARM: see TW_SETTLE_VARIANTS(). */
 #define TW_VIRTUAL_SETTLED(fixture)					\
 	FIXTURE_VARIANT_ADD(fixture, in_the_wheel) {			\
 		.setup = { .clock = TWHEEL_CLOCK_VIRTUAL, .tick_ns = TW_MS },	\
@@ -880,8 +880,8 @@ static inline bool tw_is_asleep(pid_t pid)
 }
 
 /*
- * Wait until a child sleeps, in read() or poll() if that is what it does next, so that the next
- * call wakes it. Return 0, or -ETIMEDOUT.
+ * Wait until a child sleeps: if it is about to call read() or poll(), it sleeps there, and the next
+ * call of the test wakes it. Return 0, or -ETIMEDOUT.
  */
 static inline int tw_wait_asleep(pid_t pid)
 {
@@ -889,8 +889,8 @@ static inline int tw_wait_asleep(pid_t pid)
 }
 
 /*
- * The exit status of a child; 128 + signal if it was killed; -ETIMEDOUT if it did not end, in
- * which case it is killed and reaped.
+ * Return the exit status of a child, or 128 + signal if it was killed. If it does not end, kill
+ * and reap it, and return -ETIMEDOUT.
  */
 static inline int tw_reap(pid_t pid)
 {

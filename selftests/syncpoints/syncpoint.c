@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sync points, called sync points here, as tests control them: /sys/kernel/debug/twheel_syncpoints
+ * Sync points, as tests control them: /sys/kernel/debug/twheel_syncpoints
  *
  * One line written there is one command, with the name of a sync point or "all":
  *
@@ -47,7 +47,7 @@ enum hold {
  * @nr_inside: how many of them are in it; atomic
  * @hold: enum hold; atomic
  * @delay_us: how long a thread waits; written by the test, read by any thread
- * @one_in: how many threads come by for one that waits; likewise
+ * @one_in: how many threads come by for each that waits; likewise
  */
 struct site {
 	atomic_t hits;
@@ -86,7 +86,7 @@ static bool may_sleep(void)
 	return preemptible() && !rcu_preempt_depth() && task_is_running(current);
 }
 
-/* A moment: long enough for others to run where there is one processor. */
+/* Wait for a moment: if there is one processor, the others have to run. */
 static void pause(void)
 {
 	if (may_sleep())
@@ -97,9 +97,9 @@ static void pause(void)
 
 /**
  * twheel_syncpoint() - a sync point at which a test may hold a thread
- * @point: which one
+ * @point: the sync point
  *
- * Context: any but hard interrupts; sleeps where it may, and spins where it may not.
+ * Context: any but hard interrupts; if it may sleep, it does, otherwise it spins.
  */
 void twheel_syncpoint(enum twheel_syncpoint point)
 {
@@ -128,7 +128,7 @@ static int site_set(struct site *site, const char *what, u32 delay_us, u32 one_i
 	if (!strcmp(what, "hold")) {
 		atomic_set(&site->hold, HOLD_NEXT);
 	} else if (!strcmp(what, "release")) {
-		/* A thread that was held for too long has gone on before its time. */
+		/* If a thread was held for too long, it has gone on before its time. */
 		if (atomic_read(&site->hold) == HOLD_NONE)
 			return -ETIME;
 		atomic_set(&site->hold, HOLD_NONE);

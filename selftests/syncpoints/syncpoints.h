@@ -16,10 +16,10 @@
 
 #define SYNCPOINTS_FILE	"/sys/kernel/debug/twheel_syncpoints"
 
-/* Time for another thread to go wrong, if nothing prevents that. */
+/* If nothing prevents an error of another thread, it happens within this time. */
 #define A_WHILE		(150 * TW_MS)
 
-/* How long to wait for an event that must come at once, and never comes if it is lost. */
+/* If an event that must come at once has not come for this long, it is lost. */
 #define LOST_MS		8000
 
 /* Write one command to the file; return 0 or -errno. */
@@ -116,7 +116,7 @@ static inline int side_read(struct side *side)
 	return tw_read(side->fd, side->events, 4);
 }
 
-/* Events of any size: how many bytes. */
+/* Read events of any size; return how many bytes. */
 static inline int side_read_bytes(struct side *side)
 {
 	ssize_t bytes = read(side->fd, side->events, sizeof(side->events));
@@ -125,8 +125,8 @@ static inline int side_read_bytes(struct side *side)
 }
 
 /*
- * The events that poll() reports. At its time-out it checks once more; an event that it finds
- * only then has woken nobody.
+ * Return the events that poll() reports. At its time-out it checks once more; if it finds an event
+ * only then, that has woken nobody.
  */
 static inline int side_poll(struct side *side)
 {
@@ -186,8 +186,8 @@ static inline int stay_on_processor(int nr)
 }
 
 /*
- * Start a thread on another processor than this one, if it is going to spin at a sync point, or
- * to go on while this one does.
+ * If a thread is going to spin at a sync point, or to go on while this one does, start it on
+ * another processor.
  */
 #define START_APART(side) do {						\
 	pthread_attr_t attr = on_processor(1);				\
@@ -218,7 +218,7 @@ static inline bool event_comes(int fd)
 	return side_poll(&side) & POLLIN;
 }
 
-/* How many events can be read, each of which must be there at once; -errno. */
+/* Return how many events can be read, each of which must be there at once; or -errno. */
 static inline int read_all(int fd, struct twheel_event *events, int max)
 {
 	int ret, nr = 0;

@@ -3,8 +3,8 @@
  * A test holds a thread at a sync point of the module (engine/syncpoint.h), between two of its
  * steps, has another thread make a whole call, and lets the first one go on.
  *
- * The names of tests say what must hold. An order that is wrong in the module is seen in each
- * run, and not by luck.
+ * The names of tests say what must hold. If an order is wrong in the module, each run shows it, and
+ * not only by luck.
  */
 #include "twheel_outside.h"
 #include "syncpoints.h"
@@ -30,7 +30,7 @@ FIXTURE_TEARDOWN(syncpoints)
 	close(self->fd);
 }
 
-/* A wheel on the monotonic clock. */
+/* Make a wheel on the monotonic clock. */
 static int real_wheel(void)
 {
 	const struct twheel_setup setup = { .tick_ns = TW_MS };
@@ -94,7 +94,7 @@ TEST_F(syncpoints, poll_beside_drain_reports_no_hup_without_in)
 	EXPECT_EQ(POLLIN, poll.ret & (POLLIN | POLLHUP));
 }
 
-/* Drained timeouts are read by steps. */
+/* Drained timeouts are read on the slow path. */
 TEST_F(syncpoints, read_beside_drain_gets_the_last_event)
 {
 	struct side read = { .fd = self->fd, .run = side_read };
@@ -268,7 +268,7 @@ TEST_F(syncpoints, timeout_armed_while_the_lock_is_taken_expires)
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &id));
 	START_APART(&arm);
 	hold_lock(_metadata, fd, A_BIT);
-	/* The call did not wait for the lock. */
+	/* If the call had waited for the lock, it would not be done. */
 	EXPECT_TRUE(arm.done);
 	FINISH(&arm);
 	EXPECT_EQ(0, arm.ret);
@@ -421,7 +421,7 @@ TEST_F(syncpoints, timeouts_whose_ticks_pass_before_they_are_submitted_are_event
 
 /* ---- the alarm ------------------------------------------------------------ */
 
-/* More than the softirq takes in one step. */
+/* This is more than the softirq takes in one step. */
 #define CROWD		200
 
 static int read_in_time(int fd, int nr)
@@ -459,8 +459,8 @@ static int side_arm_crowd(struct side *side)
 }
 
 /*
- * The alarm of many timeouts, and of one a second later, rings on the other processor, and its
- * first step is done.
+ * Let the alarm of many timeouts ring on the other processor, and its first step be done. One more
+ * timeout is due a second later.
  */
 static int begin_slow_pass(struct __test_metadata *_metadata)
 {
@@ -685,7 +685,7 @@ TEST_F(syncpoints, page_freed_while_rearm_provides_for_periods_is_noticed)
 	free(ids);
 }
 
-/* A table whose first page of words was given back: its user sees a hole there. */
+/* Make a table whose first page of words was given back: its user sees a hole there. */
 static __u64 *table_with_hole(struct __test_metadata *_metadata, int fd)
 {
 	__u64 *ids = calloc(BURST, sizeof(*ids));
@@ -714,7 +714,7 @@ static int side_touch(struct side *side)
 	return *(volatile __u64 *)(uintptr_t)side->at_ns & 0;
 }
 
-/* A store into the table counts for a timeout that has its word in the first page. */
+/* Expect that a store into the table counts for a timeout that has its word in the first page. */
 static void expect_refreshable(struct __test_metadata *_metadata, int fd, void *table)
 {
 	const int max = 4096;
@@ -761,7 +761,7 @@ TEST_F(syncpoints, page_of_words_is_mapped_as_soon_as_it_is_set)
 }
 
 /*
- * A thread that is held in a page fault holds mmap_lock: no other can be started then, since it
+ * If a thread is held in a page fault, it holds mmap_lock: no other can be started then, since it
  * needs a stack.
  */
 static int side_fill_hole_beside_a_fault(struct side *side)
@@ -807,7 +807,7 @@ TEST_F(syncpoints, fault_that_has_found_the_hole_maps_the_page_that_came)
 	expect_refreshable(_metadata, self->fd, table);
 }
 
-/* The table was not there when ARM looked for the place of its word. */
+/* The table is made after ARM has looked for the place of its word. */
 TEST_F(syncpoints, timeout_armed_before_the_table_is_made_can_be_refreshed)
 {
 	struct side arm = { .fd = self->fd, .run = side_arm, .arm.expires_ns = TW_HOUR };
@@ -846,7 +846,7 @@ TEST_F(syncpoints, wheel_stays_while_its_words_are_freed)
 
 /*
  * The kthread makes the pass, since the lock is taken when the alarm rings.  The end of its user
- * would wait for that as well; but another wheel of the user is open.
+ * would wait for that as well, so another wheel of the user is open.
  */
 TEST_F(syncpoints, wheel_stays_until_its_turn_is_over)
 {
@@ -854,7 +854,7 @@ TEST_F(syncpoints, wheel_stays_until_its_turn_is_over)
 	int i, fd, tries;
 	__u64 id, now_ns;
 
-	/* On a busy machine the alarm may ring too late, and the softirq makes the pass. */
+	/* If the machine is busy, the alarm may ring too late, and the softirq makes the pass. */
 	for (tries = 0; tries < 5 && !inside; tries++) {
 		fd = real_wheel();
 		ASSERT_LE(0, fd);

@@ -6,7 +6,7 @@
  *
  * Two threads arm, each of them first on a wheel that nobody has set up; one cancels and re-arms
  * their timeouts, one reads, and one maps the refresh table and queries timeouts. Bursts that end
- * at once make pages of places come and go meanwhile.
+ * at once make pages of places come and go.
  */
 #include "syncpoints.h"
 
@@ -27,7 +27,7 @@ struct storm {
 	atomic_int next;	/* the first line that is not used */
 	atomic_int stop;
 	atomic_int bad;		/* the line of this file where a thread saw an impossible result */
-	atomic_long said;	/* and the result */
+	atomic_long said;	/* and that result */
 	struct line line[LINES];
 };
 
@@ -83,7 +83,7 @@ static void note_events(const struct twheel_event *events, int nr)
 
 	for (i = 0; i < nr; i++) {
 		CHECK(events[i].user_data < LINES, events[i].id);
-		/* A drained timeout need not have expired. */
+		/* If a timeout was drained, it need not have expired. */
 		CHECK(events[i].count || events[i].flags & TWHEEL_EVENT_DRAINED, events[i].id);
 		CHECK(events[i].fired_ns >= events[i].deadline_ns ||
 		      events[i].flags & TWHEEL_EVENT_DRAINED, events[i].id);
@@ -102,7 +102,7 @@ static void *armer(void *arg)
 	return NULL;
 }
 
-/* End also timeouts that were armed long enough ago that few of them are left. */
+/* Also end timeouts that were armed so long ago that few of them are left. */
 static void *changer(void *arg)
 {
 	__u64 seed = (uintptr_t)arg;
@@ -159,7 +159,7 @@ static void *watcher(void *arg)
 	return NULL;
 }
 
-/* A burst that ends at once. */
+/* Arm a burst, and end it at once. */
 static void burst(__u64 *seed)
 {
 	int i, first = storm->next;
@@ -188,7 +188,7 @@ FIXTURE_TEARDOWN(storm)
 	syncpoint_say("all", "off");
 }
 
-/* One wheel from its first ARM to its end. */
+/* Use one wheel from its first ARM to its end. */
 static void weather(struct __test_metadata *_metadata, __u64 seed, __u64 ns, bool bursts)
 {
 	void *(*role[])(void *) = { armer, armer, changer, reader, watcher };
