@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * lib_calls.c - what libtwheel asks of the C library, counted, refused, and with false clocks
- */
+/* lib_calls.c - libtwheel's calls of the C library, counted, refused, and with false clocks */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -16,7 +14,7 @@
 
 struct lib_calls lib_calls;
 
-/* What each timerfd is set to, by its clock, so that a jump can set it anew. */
+/* The setting of each timerfd, by its clock, so that a jump can set it anew. */
 static struct {
 	clockid_t clock;
 	int flags;
@@ -158,7 +156,7 @@ int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *un
 	return __real_clock_nanosleep(clock, flags, &moved, left);
 }
 
-/* Sets a clock forward or back; each timerfd on it follows, as the kernel's do. */
+/* Set a clock forward or back; each timerfd on it follows, as the kernel's do. */
 void lib_jump(clockid_t clock, int64_t by_ns)
 {
 	int fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What libtwheel asks of the C library, counted, refused if a test wants it, and with clocks
- * that jump.  The linker puts these in between, see lib.mk.
+ * libtwheel's calls of the C library, counted, refused if a test wants it, and with clocks that
+ * jump.  The linker puts these in between, see lib.mk.
  */
 #ifndef LIB_CALLS_H
 #define LIB_CALLS_H
@@ -18,10 +18,10 @@
  * @system: system calls, but for the clock
  * @settings: of these, timerfd_settime()
  * @clock: how often a clock was read
- * @memory: of the system calls, those that get or return memory
+ * @memory: of these, the system calls that get or return memory
  * @refuse: the function that fails, or NULL
  * @granted: how many calls of it succeed before
- * @offset_ns: by how much a clock is ahead of the system's
+ * @offset_ns: how far a clock is ahead of the system's
  */
 struct lib_calls {
 	unsigned long system;
@@ -35,7 +35,7 @@ struct lib_calls {
 
 extern struct lib_calls lib_calls;
 
-/* Begins to count from 0. */
+/* Begin to count from 0. */
 static inline void lib_watch(void)
 {
 	lib_calls.system = 0;

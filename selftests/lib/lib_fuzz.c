@@ -2,13 +2,10 @@
 /*
  * lib_fuzz.c - libtwheel under libFuzzer, with the oracle as its judge
  *
- * An input is the randomness that the oracle asks for: its bytes say which wheel,
- * which calls, what the callbacks do, and how far the clock moves, until there are no
- * more.  So each input is a correct use of the library, and a byte
- * changed is one decision changed.
- *
- * A failure stops the fuzzer, which keeps the input; the program given that file shows
- * it again.
+ * An input is the randomness that the oracle asks for: its bytes choose the wheel, the calls, the
+ * actions of callbacks, and how far the clock moves, until there are no more.  So each input is a
+ * correct use of the library, and to change a byte is to change a decision.  A failure stops the
+ * fuzzer, which keeps the input; if the program gets that file, it fails again.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,10 +14,13 @@
 #include "lib_oracle.h"
 #include "../wheel/fuzz_input.h"
 
-/* More take time to look at and teach nothing new. */
+/* If there are more timers, checks take long and find nothing new. */
 #define MAX_FUZZED	700
 
-/* No more bytes than matter; the end of the input ends what goes on while it is 0. */
+/*
+ * Take only as many bytes as have an effect.  At the end of the input this is 0, which ends loops
+ * that go on while it is not.
+ */
 u64 below(u64 n)
 {
 	if (!input_left)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a fuzzing engine calls. */
+/* The functions that a fuzzing engine calls. */
 #ifndef LIB_FUZZ_H
 #define LIB_FUZZ_H
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lib_oracle.c - a plain array that knows what libtwheel has to do
+ * lib_oracle.c - a plain array that knows how libtwheel has to behave
  *
- * A world is a wheel on the caller's clock beside an array of all timers.  All that is asked
- * of the library goes through here, and each callback is compared with what the array says:
- * a timer expires once, not before its deadline, in the first dispatch at or after the edge
- * of its tick that is not cut off, in the order that the header promises, and not after it
- * was stopped.
+ * A world is a wheel on the caller's clock beside an array of all timers.  All calls of the library
+ * go through here, and each callback is compared with the array:  a timer expires once, not before
+ * its deadline, in the first dispatch at or after the edge of its tick that is not cut off, in the
+ * order that the header promises, and not after it was stopped.
  *
- * Due timers are called in turns of the wheel.  A dispatch begins a turn, unless something
- * is left of the one before: a limit has ended the dispatch, or it is in a callback.  What
- * becomes due during a turn has to wait for the next one.
+ * Due timers are called in turns of the wheel.  A dispatch begins a turn, unless something is left
+ * of the one before: a limit has ended the dispatch, or it is in a callback.  If a timer becomes
+ * due during a turn, it has to wait for the next one.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -18,14 +17,14 @@
 
 #include "lib_oracle.h"
 
-/* A timerfd that is set to the past becomes readable soon, not at once. */
+/* If a timerfd is set to the past, it becomes readable soon, not at once. */
 #define PATIENCE_MS	15000
-/* If a dispatch has moved so many timers, it may return with something left. */
+/* If a dispatch has moved this many timers, it may return with some left. */
 #define BUDGET		4096
-/* In a slot with more timers than this, the first one is not searched for. */
+/* If a slot has more timers than this, the first one is not searched for. */
 #define FEW		32
 
-/* The library as any POSIX system has it works by time alone. */
+/* For any POSIX system, the library works by time alone. */
 #ifdef TWHEEL_POSIX
 #define HAS_DESCRIPTOR	false
 #else
@@ -52,7 +51,7 @@ static u64 later(u64 ns, u64 by_ns)
 	return by_ns >= END_NS - ns ? END_NS : ns + by_ns;
 }
 
-/* When the wheel has to wake up for a deadline; TWHEEL_NEVER if that is beyond all time. */
+/* When the wheel has to wake up for a deadline; if that is beyond all time, TWHEEL_NEVER. */
 static u64 edge_of(const struct world *world, u64 deadline_ns)
 {
 	u64 ns;
@@ -69,7 +68,7 @@ static bool is_due(const struct world *world, const struct known *k)
 	return k->pending && (k->passed || edge_of(world, k->deadline_ns) <= world->now_ns);
 }
 
-/* When the loop has to wake up. */
+/* The time at which the loop has to wake up. */
 static u64 true_next(const struct world *world)
 {
 	u64 first = TWHEEL_NEVER;
@@ -131,7 +130,7 @@ static void idle(struct known *k)
 	k->reached = 0;
 }
 
-/* It does not pend any more: its object is freed, or is there to be started again. */
+/* A timer has ended: free its object, or keep it to be started again. */
 static void let_go(struct world *world, struct known *k)
 {
 	world->nr_pending -= k->pending;
@@ -140,7 +139,7 @@ static void let_go(struct world *world, struct known *k)
 		thing_free(k);
 }
 
-/* These hold for a timer between any two calls. */
+/* Check the rules that hold for a timer between any two calls. */
 static void check_timer(const struct known *k)
 {
 	u64 ns;
@@ -152,7 +151,7 @@ static void check_timer(const struct known *k)
 	CHECK(twheel_timer_pending(&k->thing->timer) == k->pending, "timer %u: %d",
 	      k->thing->nr, k->pending);
 	ns = k->pending && k->deadline_ns < END_NS ? k->deadline_ns : TWHEEL_NEVER;
-	/* It waits to be stopped. */
+	/* It waits to be stopped by twheel_stop_all(). */
 	if (k->start < here->stopping)
 		ns = TWHEEL_NEVER;
 	CHECK(twheel_timer_deadline(&k->thing->timer) == ns, "timer %u: %llu, not %llu",
@@ -162,7 +161,7 @@ static void check_timer(const struct known *k)
 
 /* ---- start and stop -------------------------------------------------------- */
 
-/* A timer is to be stopped or restarted: what the wheel knows of the first one may be old. */
+/* If a timer will be stopped or restarted, the wheel may not know the first one any more. */
 static void note_stale(struct world *world, const struct known *k)
 {
 	const struct known *other;
@@ -172,7 +171,7 @@ static void note_stale(struct world *world, const struct known *k)
 		return;
 	for (i = 0; i < world->shape.nr_things; i++) {
 		other = &world->known[i];
-		/* Those that have passed are in no slot. */
+		/* If a deadline has passed, the timer is in no slot. */
 		if (other->pending && !other->passed && !other->loose &&
 		    other->deadline_ns < k->deadline_ns)
 			return;
@@ -182,12 +181,12 @@ static void note_stale(struct world *world, const struct known *k)
 
 static void started(struct world *world, struct known *k, u64 deadline_ns, u64 interval_ns)
 {
-	/* A periodic timer whose deadline is not 0 leaves its list if it becomes a one-shot. */
+	/* If a periodic timer whose deadline is not 0 becomes a one-shot, it leaves its list. */
 	bool was_loose = (k->passed || k->loose) && (!k->interval_ns || !k->deadline_ns);
 
 	note_stale(world, k);
 	deadline_ns = min64(deadline_ns, END_NS);
-	/* The last nanosecond of a periodic timer is never. */
+	/* If a periodic timer has the last nanosecond, that is never. */
 	if (interval_ns && deadline_ns == END_NS - 1)
 		deadline_ns = END_NS;
 	world->nr_pending += !k->pending;
@@ -217,7 +216,7 @@ static u64 random_ns(const struct world *world)
 	case 2:
 		return below(16) * world->shape.tick_ns;
 	case 3:
-		/* Many go there. */
+		/* Many timers get this length. */
 		return 100 * world->shape.tick_ns;
 	case 4:
 		switch (below(4)) {
@@ -246,7 +245,7 @@ static u64 random_ns(const struct world *world)
 	}
 }
 
-/* A deadline that has to do with the one there is, or with the past. */
+/* Return a deadline near the present one, or in the past. */
 static u64 random_deadline(const struct world *world, const struct known *k)
 {
 	u64 ns = k->pending ? k->deadline_ns : world->now_ns;
@@ -257,7 +256,7 @@ static u64 random_deadline(const struct world *world, const struct known *k)
 	case 1:
 		return ns;
 	case 2:
-		/* Or to the edge before, or just after it. */
+		/* Or the edge before, or just after it. */
 		if (below(2))
 			return ns - ns % world->edge_ns + below(2);
 		return ns ? ns - 1 : 0;
@@ -352,7 +351,7 @@ static void stop(struct world *world, u32 nr)
 	check_timer(k);
 }
 
-/* The old place is idle; its memory is gone after that, or is used again. */
+/* The old place is idle now; its memory is freed, or used again. */
 static void move(struct world *world, u32 nr)
 {
 	struct known *k = &world->known[nr];
@@ -378,7 +377,7 @@ static void move(struct world *world, u32 nr)
 
 static u32 random_thing(const struct world *world)
 {
-	/* Some are touched again and again. */
+	/* Touch some timers again and again. */
 	return below(below(2) ? world->shape.nr_things : min64(8, world->shape.nr_things));
 }
 
@@ -398,7 +397,7 @@ static void touch(struct world *world, u32 nr)
 	}
 }
 
-/* Many at once, of one length; as many stops as starts in the long run. */
+/* Start or stop many of one length at once; in the long run there are as many stops as starts. */
 static void burst(struct world *world)
 {
 	u64 ns = random_ns(world);
@@ -422,7 +421,7 @@ static void burst(struct world *world)
 
 /* ---- callbacks ------------------------------------------------------------- */
 
-/* It is to be called in this turn. */
+/* Return whether it has to be called in this turn. */
 static bool is_left_one(const struct world *world, const struct known *k)
 {
 	return k->pending && k->due && k->due <= world->turn;
@@ -438,7 +437,7 @@ static const struct known *left_one(const struct world *world)
 	return NULL;
 }
 
-/* Perhaps the dispatch has begun another turn; this callback shows that it has. */
+/* If the dispatch has begun another turn, this callback shows that. */
 static void check_turn(struct world *world, const struct known *k)
 {
 	u64 since = k->loose ? k->reached : k->due;
@@ -453,7 +452,7 @@ static void check_turn(struct world *world, const struct known *k)
 	world->turn = world->turn_most;
 }
 
-/* Nobody that has to be called first still waits. */
+/* Check that no timer that has to be called before this one still waits. */
 static void check_order(const struct world *world, const struct known *k)
 {
 	u32 i;
@@ -478,7 +477,7 @@ static void check_order(const struct world *world, const struct known *k)
 	}
 }
 
-/* Returns how many periods have passed; the next one ends later. */
+/* Return how many periods have passed; the next one ends later. */
 static u64 expire_periodic(struct world *world, struct known *k)
 {
 	u64 count;
@@ -498,7 +497,7 @@ static u64 expire_periodic(struct world *world, struct known *k)
 	return count;
 }
 
-/* Returns how many periods it is called for. */
+/* Return for how many periods it is called. */
 static u64 expire(struct world *world, struct known *k)
 {
 	u64 late_ns = world->now_ns - k->deadline_ns;
@@ -519,8 +518,8 @@ static u64 expire(struct world *world, struct known *k)
 }
 
 /*
- * A fixed delay begins when the callback returns, unless a dispatch in the callback has found
- * the timer due, and has left it for the next one.
+ * A fixed delay begins when the callback returns.  If a dispatch in the callback has found the
+ * timer due, it is left for the next one.
  */
 static void end_fixed_delay(struct world *world, struct known *k)
 {
@@ -601,8 +600,8 @@ static struct twheel_stats stats_of(const struct world *world)
 }
 
 /*
- * The turn is over: what had passed before it, and was restarted for later, is a timer like
- * all others now.
+ * The turn is over: if a timer had passed before it, and was restarted for later, it is like all
+ * others now.
  */
 static void end_turn(struct world *world)
 {
@@ -645,7 +644,7 @@ static void check_dispatches(struct world *world, const struct twheel_stats *bef
 	CHECK(dispatches > world->inner.dispatches || !called, "not counted");
 	CHECK(vain - world->inner.vain == (dispatches > world->inner.dispatches && !called),
 	      "%llu more in vain, %u callbacks", (unsigned long long)vain, called);
-	/* If a slot had come up, it has found out again which timer is the first. */
+	/* If a slot has come up, the wheel has found out again which timer is the first. */
 	if (dispatches && !world->inner.dispatches && by_time)
 		world->stale = false;
 }
@@ -690,14 +689,14 @@ static void dispatch(struct world *world, unsigned int max)
 	world->inner.vain = inner.vain + after.vain - before.vain;
 }
 
-/* Then twheel_next() is, too. */
+/* If this is true, twheel_next() is exact. */
 static bool is_exact(const struct world *world)
 {
 	return world->shape.nr_things <= FEW && !world->unfinished && !world->stale &&
 		!has_loose_ones(world);
 }
 
-/* It may be early, if there are many timers in a slot, but never late. */
+/* If a slot has many timers, this may be early, but never late. */
 static u64 next(struct world *world)
 {
 	u64 ns = twheel_next(world->w), first = true_next(world);
@@ -822,7 +821,7 @@ static void stop_all(struct world *world)
 
 	world->called = with_fn ? 0 : world->nr_pending;
 	world->stale |= world->nr_pending > 0;
-	/* From now on none of them is due, whether it has been stopped or still waits for that. */
+	/* From now on no timer is due, whether it has been stopped or is about to be. */
 	for (i = 0; i < world->shape.nr_things; i++) {
 		bool pending = world->known[i].pending;
 
@@ -917,7 +916,7 @@ struct world *world_make(const struct shape *shape)
 	return world;
 }
 
-/* After it, all timers are idle. */
+/* After this, all timers are idle. */
 void world_free(struct world *world)
 {
 	u32 i;
@@ -934,7 +933,7 @@ void world_free(struct world *world)
 	free(world);
 }
 
-/* Somewhere, or just before or just at the next edge there is. */
+/* Advance to any time, or just before or just to the next edge. */
 static void random_advance(struct world *world)
 {
 	u64 to_ns = later(world->now_ns, random_ns(world));
@@ -990,7 +989,7 @@ void world_step(struct world *world)
 	check_world(world);
 }
 
-/* Goes from one expiry to the next as twheel_next() says, until nothing is left. */
+/* Go from one expiry to the next as twheel_next() says, until nothing is left. */
 void world_drain(struct world *world)
 {
 	u64 ns, limit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the oracle asks of its program, for programs whose choices come from a seed. */
+/* The functions that the oracle needs from its program, if choices come from a seed. */
 #ifndef LIB_SEEDED_H
 #define LIB_SEEDED_H
 

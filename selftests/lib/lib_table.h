@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of tables share.  Each runs with both back ends, in the virtual machine; on
- * the host, where there is no device, in the process, and there with sanitizers.
+ * Shared by the tests of tables.  In the virtual machine, each test runs with both back ends; on
+ * the host, where there is no device, with the one in the process, and there with sanitizers.
  */
 #ifndef LIB_TABLE_H
 #define LIB_TABLE_H
@@ -24,7 +24,7 @@
 	FIXTURE_VARIANT_ADD(fixture, process) { .backend = TWHEEL_TABLE_PROCESS };	\
 	FIXTURE_VARIANT_ADD(fixture, device) { .backend = TWHEEL_TABLE_DEVICE }
 
-/* A file of that name is none. */
+/* A plain file of that name does not count. */
 static inline bool device_is_there(void)
 {
 	struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions of the C library that lib_calls.c stands before: the linker makes calls of
- * name() calls of __wrap_name(), and __real_name() is the one of the library.
+ * The functions of the C library that lib_calls.c replaces: the linker turns calls of name() into
+ * calls of __wrap_name(), and __real_name() is the one of the library.
  */
 #ifndef LIB_WRAPPED_H
 #define LIB_WRAPPED_H

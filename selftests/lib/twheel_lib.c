@@ -63,7 +63,7 @@ TEST_F(lib, timer_expires_in_the_first_dispatch_after_the_edge_of_its_tick)
 	}
 }
 
-/* An edge that is also the beginning of a slot, on each level. */
+/* On each level, an edge is also the beginning of a slot. */
 TEST_F(lib, timer_expires_at_the_edge_with_ticks_of_a_power_of_two)
 {
 	unsigned int bit;
@@ -90,7 +90,7 @@ TEST_F(lib, deadline_that_has_passed_does_not_wait_for_an_edge)
 	EXPECT_EQ(2, twheel_dispatch(self->w, 0));
 }
 
-/* With ticks of 1 ms and 2 s: pending, and due and not looked at. */
+/* Ticks are 1 ms and 2 s, so the timer pends, or is due and not dispatched. */
 TEST_F(lib, restart_into_the_past_is_for_the_next_dispatch)
 {
 	const __u64 ticks[] = { TW_MS, 2 * TW_SEC };
@@ -222,7 +222,7 @@ static void restarts_the_others(struct twheel *w, struct mark *m)
 	m->nr_others = 0;
 }
 
-/* Even with the deadline that it has. */
+/* This holds even with the deadline that it has. */
 TEST_F(lib, timer_that_a_callback_restarts_does_not_expire_in_the_same_dispatch)
 {
 	int i;
@@ -298,7 +298,7 @@ TEST_F(lib, dispatch_calls_no_more_than_it_may_and_next_says_that_there_are_more
 	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
 }
 
-/* Timers that start themselves again at once do not keep others from being called. */
+/* If timers start themselves again at once, they do not keep others from being called. */
 TEST_F(lib, all_that_is_due_has_its_turn_before_what_is_started_meanwhile)
 {
 	static const struct { unsigned int max; int selves; } rows[] = {
@@ -449,7 +449,7 @@ TEST_F(lib, restart_to_earlier_expires_earlier_once)
 	ASSERT_EQ(0, lib_step(self->w, 2 * TW_DAY));
 }
 
-/* Both are in one slot, which has another timer left when the first one is stopped. */
+/* Both are in one slot: if the first one is stopped, the slot still has another timer. */
 TEST_F(lib, next_is_that_of_the_second_when_the_first_is_stopped)
 {
 	struct twheel_timer *first = &self->mark[0].timer, *second = &self->mark[1].timer;
@@ -523,7 +523,7 @@ TEST_F(lib, periodic_timer_from_0_on_keeps_the_phase_of_0)
 {
 	struct mark *m = &self->mark[0];
 
-	/* It has come to 0, and does not wait for an edge. */
+	/* Its deadline 0 has passed, so it does not wait for an edge. */
 	twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, 0);
 	EXPECT_TRUE(twheel_timer_pending(&m->timer));
 	EXPECT_EQ(0, twheel_timer_deadline(&m->timer));
@@ -532,7 +532,7 @@ TEST_F(lib, periodic_timer_from_0_on_keeps_the_phase_of_0)
 	EXPECT_EQ(10 * TW_MS, twheel_timer_deadline(&m->timer));
 	EXPECT_EQ(10 * TW_MS, twheel_next(self->w));
 	EXPECT_TRUE(twheel_stop(self->w, &m->timer));
-	/* From a time on that is no multiple of the interval, by the way of each list. */
+	/* Start it at a time that is no multiple of the interval. */
 	ASSERT_EQ(0, lib_step(self->w, 25 * TW_MS));
 	twheel_start_periodic(self->w, &m->timer, 0, 10 * TW_MS, 0);
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
@@ -540,7 +540,7 @@ TEST_F(lib, periodic_timer_from_0_on_keeps_the_phase_of_0)
 	EXPECT_EQ(30 * TW_MS, twheel_timer_deadline(&m->timer));
 	EXPECT_EQ(0, lib_step(self->w, 29 * TW_MS));
 	EXPECT_EQ(1, lib_step(self->w, 30 * TW_MS));
-	/* A one-shot of 0 after it is none that repeats, nor is one that was periodic before. */
+	/* If a one-shot of 0 follows, it does not repeat, nor does one that was periodic before. */
 	twheel_start_at(self->w, &m->timer, 0);
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 	EXPECT_FALSE(twheel_timer_pending(&m->timer));
@@ -588,7 +588,7 @@ TEST_F(lib, fixed_delay_begins_when_the_callback_returns)
 	EXPECT_EQ(1022 * TW_MS, twheel_timer_deadline(&m->timer));
 }
 
-/* The one that is slow has its turn before, in the same dispatch. */
+/* The slow timer has its turn before, in the same dispatch. */
 TEST_F(lib, fixed_delay_and_counts_are_not_those_of_the_beginning_of_the_dispatch)
 {
 	struct mark *slow = &self->mark[0], *fixed = &self->mark[1], *rate = &self->mark[2];
@@ -637,7 +637,7 @@ TEST_F(lib, timer_that_has_moved_expires_at_its_new_place)
 	struct mark *to = calloc(MANY, sizeof(*to));
 	int i;
 
-	/* Of all kinds, and in all lists. */
+	/* Timers are of all kinds, and in all lists. */
 	for (i = 0; i < MANY; i++) {
 		struct mark *m = &self->mark[i];
 
@@ -738,7 +738,7 @@ TEST_F(lib, start_stop_and_restart_allocate_nothing_and_call_nothing)
 	EXPECT_EQ(0, lib_calls.memory);
 }
 
-/* Beyond what a limit of a device or an allocator might be. */
+/* There are more than a limit of a device or an allocator might allow. */
 TEST_F_TIMEOUT(lib, million_timers_expire_each_in_its_second, 100)
 {
 	int i, nr = tw_setting("TW_MILLION", 1000000), second, sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a callback of libtwheel may do: free its timer, dispatch, close wheels, and leave by
- * longjmp().
+ * The actions that a callback of libtwheel may do: free its timer, dispatch, close wheels, and
+ * leave by longjmp().
  */
 #include "twheel_lib_test.h"
 
@@ -19,7 +19,7 @@ FIXTURE(callbacks) {
 	struct mark mark[MANY];
 };
 
-/* Also with a stop watch, and with the lock dropped. */
+/* Variants have a stop watch, and drop the lock. */
 FIXTURE_VARIANT(callbacks) {
 	__u32 flags;
 };
@@ -155,7 +155,7 @@ static void dispatches(struct twheel *w, struct mark *m)
 {
 	int *ret = m->data;
 
-	/* The first one does, whichever it is. */
+	/* The first callback does so, whichever it is. */
 	if (*ret == TW_POISON) {
 		*ret = 0;
 		*ret = twheel_dispatch(w, 0);
@@ -194,7 +194,7 @@ TEST_F(callbacks, callbacks_may_dispatch_each_in_the_one_before)
 	ASSERT_EQ(0, twheel_dispatch(self->w, 0));
 }
 
-/* The wheel that another one's callback is of. */
+/* Dispatch another wheel in a callback of this one. */
 static void dispatches_data(struct twheel *w, struct mark *m)
 {
 	(void)w;
@@ -284,7 +284,7 @@ TEST_F(callbacks, callback_may_close_the_wheel_of_the_callback_around_it)
 	EXPECT_EQ(1, m[1].called);
 	EXPECT_EQ(0, m[2].called);
 	EXPECT_EQ(1, m[3].called);
-	/* And the one that is left goes on. */
+	/* The wheel that is left goes on. */
 	twheel_start(self->other, &m[3].timer, TW_MS);
 	ASSERT_EQ(1, lib_step(self->other, TW_MIN));
 }
@@ -336,7 +336,7 @@ static void closes_and_opens_another(struct twheel *w, struct mark *m)
 	}
 }
 
-/* Another wheel has that number now. */
+/* Another wheel has the number of the descriptor now. */
 TEST_F(callbacks, wheel_that_is_closed_in_its_callback_leaves_its_descriptor_alone)
 {
 	struct twheel *w, *other = NULL;
@@ -365,7 +365,7 @@ static void jumps(struct twheel *w, struct mark *m)
 	longjmp(back, 1);
 }
 
-/* A shared wheel is dispatched by the thread that left it. */
+/* If a wheel is shared, the thread that left it dispatches it. */
 TEST_F(callbacks, callback_may_leave_by_longjmp_and_the_next_dispatch_calls_the_rest)
 {
 	int i;
@@ -412,7 +412,7 @@ TEST_F(callbacks, fixed_delay_counts_from_the_call_if_its_callback_leaves_by_lon
 		twheel_dispatch(self->w, 0);
 	EXPECT_TRUE(twheel_timer_pending(&m->timer));
 	EXPECT_EQ(15 * TW_MS, twheel_timer_deadline(&m->timer));
-	/* Later dispatches, which have something to do, do not call it either. */
+	/* If later dispatches have something to do, they do not call it either. */
 	twheel_start(self->w, &self->mark[1].timer, 0);
 	EXPECT_LE(0, twheel_dispatch(self->w, 0));
 	EXPECT_LE(0, twheel_dispatch(self->w, 0));
@@ -424,7 +424,7 @@ TEST_F(callbacks, fixed_delay_counts_from_the_call_if_its_callback_leaves_by_lon
 	EXPECT_TRUE(twheel_stop(self->w, &m->timer));
 }
 
-/* It is the first then, though another one was known to be. */
+/* It is the first now, though the wheel knew another one as the first. */
 TEST_F(callbacks, fixed_delay_that_had_passed_wakes_the_loop_if_its_callback_leaves_by_longjmp)
 {
 	struct mark *m = &self->mark[0];
@@ -532,7 +532,7 @@ static void *goes_on(void *arg)
 	return NULL;
 }
 
-/* A plain wheel is for one thread at a time, but not for one and the same. */
+/* A plain wheel is for one thread at a time, which may be another one later. */
 TEST_F(callbacks, callback_may_return_on_another_thread)
 {
 	struct mark *m = self->mark;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * <twheel/device.h> without the device: what is hardly to be forced there.  The calls of
- * lib/device.c come here, which says what the kernel would: a vector that is stopped in the
- * middle, a kernel or a program of another version, memory that is not there.
+ * <twheel/device.h> without the device, for cases that can hardly be forced there.  The calls of
+ * lib/device.c come here, and get a kernel's answers: a vector that is stopped in the middle, a
+ * kernel or a program of another version, no memory.
  */
 #include <twheel/device.h>
 
@@ -13,19 +13,19 @@
 
 #define CALLS	16
 
-/* What the device says, and what it was asked. */
+/* The answers of the device, and the calls that it got. */
 static struct {
 	struct twheel_info info;
 	int setup_error;
-	int vector_errors[CALLS];	/* of the calls, in their order */
-	uint32_t stops[CALLS];		/* each is stopped after so many; 0: it is not */
-	uint32_t claims;		/* not 0: nr_done, whatever was done */
+	int vector_errors[CALLS];	/* errors of the calls, in their order */
+	uint32_t stops[CALLS];		/* each is stopped after so many elements; 0: it is not */
+	uint32_t claims;		/* if not 0, this is nr_done, whatever was done */
 	struct twheel_vector vectors[CALLS];
 	unsigned long commands[CALLS];
-	unsigned int nr;		/* of vectors */
+	unsigned int nr;		/* number of vectors */
 	unsigned int nr_setups;
 	struct twheel_setup setup;	/* the last one */
-	unsigned int memory;		/* allocations until one fails; 0: none does */
+	unsigned int memory;		/* allocations until one fails; 0: none fails */
 	unsigned int nr_mmaps;
 	int mmap_error;
 	int fcntl_error;
@@ -41,7 +41,7 @@ static int fail(int error)
 	return -1;
 }
 
-/* Each element is done, up to where it stops. */
+/* Do each element, up to the point at which the call stops. */
 static int fake_vector(unsigned long command, struct twheel_vector *vector)
 {
 	unsigned char *element = (unsigned char *)(uintptr_t)vector->entries;
@@ -86,14 +86,14 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	}
 }
 
-/* The functions of the C library; __wrap_ is what the client calls, see lib.mk. */
+/* The functions of the C library; the client calls __wrap_..., see lib.mk. */
 __typeof__(calloc) __real_calloc;
 __typeof__(malloc) __real_malloc;
 __typeof__(free) __real_free;
 __typeof__(mmap) __real_mmap;
 __typeof__(fcntl) __real_fcntl;
 
-/* How many are allocated and not freed. */
+/* How many blocks are allocated and not freed. */
 static int blocks;
 
 static bool out_of_memory(void)
@@ -164,7 +164,7 @@ static int open_fake(struct twheel_device **d)
 FIXTURE(client) {
 	struct twheel_device *d;
 	struct twheel_batch *b;
-	int blocks;		/* before: in a static program, those of the C library, too */
+	int blocks;		/* blocks before the test: also the C library's, if it is static */
 };
 
 FIXTURE_SETUP(client)
@@ -190,7 +190,7 @@ FIXTURE_TEARDOWN(client)
 	EXPECT_EQ(self->blocks, blocks);
 }
 
-/* One system call each: command, flags and how many. */
+/* Expect one system call: its command, its flags and its number of elements. */
 static void expect_call(struct __test_metadata *_metadata, unsigned int call,
 			unsigned long command, uint32_t flags, uint32_t nr)
 {
@@ -411,7 +411,7 @@ TEST_F(client, a_driver_that_says_nothing_of_the_vector_ends_the_call_of_a_batch
 	EXPECT_EQ(-EIO, twheel_device_cancel(self->d, 1));
 }
 
-/* As a program of a later header has it: the rest of each element is zero, also when reused. */
+/* In a program of a later header, the rest of each element is zero, also when it is reused. */
 TEST_F(client, elements_of_a_batch_are_as_long_as_those_of_a_program_of_a_later_header)
 {
 	struct twheel_batch *b;
@@ -463,7 +463,7 @@ TEST_F(client, a_batch_refuses_an_element_that_is_longer_than_it_was_opened_for)
 	twheel_batch_close(b);
 }
 
-/* Two parts of a program that were compiled with different headers share a batch. */
+/* If two parts of a program were compiled with different headers, they share a batch. */
 TEST_F(client, elements_of_one_kind_and_two_lengths_are_two_calls)
 {
 	struct twheel_batch *b;
@@ -498,14 +498,14 @@ TEST_F(client, an_event_has_the_size_that_the_program_knows)
 		for (k = 0; k < 24; k++)
 			EXPECT_EQ(0, later[i].more[k]);
 	}
-	/* One of an older header is not written beyond its end. */
+	/* If it is of an older header, nothing is written beyond its end. */
 	memset(old, TW_POISON, sizeof(old));
 	fake.nr_bytes = 2 * sizeof(events[0]);
 	ASSERT_EQ(2, _twheel_device_read(self->d, (struct twheel_event *)old, 16, 3));
 	EXPECT_EQ(1, old[0]);
 	EXPECT_EQ(2, old[2]);
 	EXPECT_EQ(TW_POISON64, old[4]);
-	/* One of this header is written where it belongs at once. */
+	/* If it is of this header, the events go to their place at once. */
 	fake.nr_bytes = sizeof(events);
 	memset(same, TW_POISON, sizeof(same));
 	ASSERT_EQ(3, twheel_device_read(self->d, same, 3));
@@ -562,7 +562,7 @@ TEST_F(client, an_event_of_a_reader_has_the_size_that_the_program_knows)
 	EXPECT_EQ(9, later.known.count);
 	for (i = 0; i < 24; i++)
 		EXPECT_EQ(0, later.more[i]);
-	/* One of an older header is not written beyond its end. */
+	/* If it is of an older header, nothing is written beyond its end. */
 	memset(&old, TW_POISON, sizeof(old));
 	ASSERT_EQ(1, _twheel_reader_next(r, &old.known, 16));
 	EXPECT_EQ(2, old.known.id);
@@ -608,7 +608,7 @@ TEST_F(client, open_passes_the_setup_on_or_the_usual_one)
 	twheel_device_close(d);
 }
 
-/* No descriptor is left behind. */
+/* If open fails, it leaves no descriptor behind. */
 TEST_F(client, open_says_what_fails)
 {
 	static const int errors[] = { ENOSPC, ENOMEM, ENOTTY, EINVAL };
@@ -668,7 +668,7 @@ TEST_F(client, the_descriptor_is_above_2_and_closed_by_exec)
 	twheel_device_close(d);
 	ASSERT_EQ(0, dup2(saved, 0));
 	close(saved);
-	/* One that was given is closed by exec from then on. */
+	/* A descriptor that was given is closed by exec from then on. */
 	ASSERT_EQ(0, twheel_device_adopt(&d, open("/dev/null", O_RDWR), NULL));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(twheel_device_fd(d), F_GETFD));
 	twheel_device_close(d);

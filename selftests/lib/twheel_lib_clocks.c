@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * libtwheel on clocks that go by themselves, in the loops that programs have, and across
- * fork().
- */
+/* libtwheel on real clocks, in the loops of programs, and across fork(). */
 #include "twheel_lib_test.h"
 
 #include <signal.h>
@@ -35,7 +32,7 @@ static void seen_init(struct seen *s, clockid_t clock)
 	twheel_timer_init(&s->timer, on_expiry);
 }
 
-/* Until a timer has been called so often. */
+/* Wait until a timer has been called so often. */
 static bool wait_for(struct twheel *w, struct seen *s, int called)
 {
 	__u64 until_ns = tw_now(CLOCK_MONOTONIC) + TW_PATIENCE_MS * TW_MS;
@@ -129,7 +126,7 @@ TEST_F(clocks, first_start_after_a_flush_reads_the_clock)
 	seen_init(&seen, variant->clockid);
 	before_ns = twheel_now(w);
 	tw_sleep(20 * TW_MS);
-	/* Once a turn. */
+	/* The clock is read once a turn. */
 	EXPECT_EQ(before_ns, twheel_now(w));
 	twheel_flush(w);
 	after_ns = tw_now(variant->clockid);
@@ -327,7 +324,9 @@ TEST_F(loops, child_may_close_and_the_parent_goes_on)
 		EXPECT_TRUE(wait_for(self->w, &self->seen[i], 1));
 }
 
-/* A loop by the descriptor in the child; 0 if all were called once, and in time. */
+/*
+ * Run a loop by the descriptor in the child; return 0 if all timers were called once, and in time.
+ */
 static int child_goes_on(struct twheel *w, struct seen *seen, int old_fd)
 {
 	int i, fd;
@@ -338,7 +337,7 @@ static int child_goes_on(struct twheel *w, struct seen *seen, int old_fd)
 	fd = twheel_fd(w);
 	if (fd < 0)
 		return 2;
-	/* It is not the parent's: that one is not disturbed. */
+	/* The descriptor is not the parent's, which is not disturbed. */
 	twheel_start(w, &seen[0].timer, 5 * TW_MS);
 	twheel_flush(w);
 	if (tw_poll(fd, POLLIN, TW_PATIENCE_MS) != POLLIN || twheel_dispatch(w, 0) < 1)
@@ -386,7 +385,7 @@ TEST_F(loops, child_that_ends_does_not_disturb_the_parent)
 	EXPECT_TRUE(wait_for(self->w, &self->seen[0], 1));
 }
 
-/* A program that is executed has none of its descriptors. */
+/* If a program is executed, it has none of its descriptors. */
 TEST_F(loops, exec_closes_the_descriptor)
 {
 	char command[64];
@@ -449,7 +448,7 @@ static void notes_the_time(struct twheel *w, struct mark *m)
 	m->does = m->called < 2 ? m->does : NULL;
 }
 
-/* A neighbour that is slow in the same dispatch shortens no pause. */
+/* If a neighbour is slow in the same dispatch, that shortens no pause. */
 TEST_F(loops, pause_of_a_fixed_delay_is_as_long_as_asked_for_beside_a_slow_callback)
 {
 	struct mark fixed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The descriptor of libtwheel, with its system calls counted and refused, and clocks that
- * jump: when it is made and set, whom it wakes, and what happens if a clock goes back.
+ * The descriptor of libtwheel, with its system calls counted and refused, and clocks that jump:
+ * when it is made and set, which loop it wakes, and its behaviour if a clock goes back.
  */
 #include "twheel_lib_test.h"
 #include "lib_calls.h"
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #define MANY	100
-/* In a slot with more timers than this, the first one is not searched for. */
+/* If a slot has more timers than this, the first one is not searched for. */
 #define FEW	32
 
 FIXTURE(descriptor) {
@@ -60,7 +60,7 @@ TEST_F(descriptor, descriptor_is_made_when_it_is_asked_for_first)
 	self->w = NULL;
 }
 
-/* A timer that had been started before. */
+/* The first timer had been started before. */
 TEST_F(descriptor, descriptor_is_set_for_the_first_timer_when_it_is_made)
 {
 	twheel_start(self->w, &self->mark[0].timer, 5 * TW_MS);
@@ -152,7 +152,7 @@ TEST_F(descriptor, starts_and_stops_within_a_loop_wake_nobody)
 		twheel_start(self->w, &m->timer, 50 * TW_MS);
 		EXPECT_EQ(0, twheel_flush(self->w));
 		is_readable = readable(self->w, 5);
-		/* Otherwise the machine was too slow to tell. */
+		/* If it has passed, the machine was too slow for this check. */
 		if (tw_now(CLOCK_MONOTONIC) < twheel_timer_deadline(&m->timer))
 			EXPECT_EQ(0, is_readable);
 		EXPECT_TRUE(twheel_stop(self->w, &m->timer));
@@ -256,9 +256,9 @@ TEST_F(descriptor, flush_says_that_the_descriptor_is_something_else)
 	EXPECT_EQ(-EINVAL, twheel_flush(self->w));
 	close(fd);
 	EXPECT_EQ(-EBADF, twheel_flush(self->w));
-	/* The timers do not need it. */
+	/* Timers do not need the descriptor. */
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
-	/* Or close() would close what is nobody's. */
+	/* Give the number back, or close() would close a number that nobody has. */
 	ASSERT_EQ(fd, dup2(null, fd));
 	close(null);
 }
@@ -293,7 +293,7 @@ TEST_F(descriptor, descriptor_is_above_2_even_if_0_to_2_are_free)
 
 /* ---- clocks that jump -------------------------------------------------------------- */
 
-/* A loop by the descriptor, for so long; how many turns it took. */
+/* Run a loop by the descriptor for this long; return how many turns it took. */
 static int turns_in(struct twheel *w, __u64 ns)
 {
 	__u64 until_ns = tw_now(CLOCK_MONOTONIC) + ns, now_ns;
@@ -311,7 +311,7 @@ static int turns_in(struct twheel *w, __u64 ns)
 TEST_F(descriptor, monotonic_clock_that_goes_back_neither_spins_nor_fires_early)
 {
 	struct mark *old = &self->mark[0], *m = &self->mark[1];
-	/* Not below 0, in a machine that has just booted. */
+	/* If the machine has just booted, do not go below 0. */
 	__s64 back_ns = tw_now(CLOCK_MONOTONIC) / 2;
 	__u64 start_ns;
 
@@ -325,7 +325,7 @@ TEST_F(descriptor, monotonic_clock_that_goes_back_neither_spins_nor_fires_early)
 	EXPECT_GT(20, turns_in(self->w, 250 * TW_MS));
 	EXPECT_EQ(1, m->called);
 	EXPECT_LE(start_ns + 200 * TW_MS, m->at_ns);
-	/* The other one is as far away now as the clock went back. */
+	/* The other timer is as far away now as the clock went back. */
 	EXPECT_EQ(0, old->called);
 	EXPECT_LT(start_ns + back_ns, twheel_timer_deadline(&old->timer));
 	lib_jump(CLOCK_MONOTONIC, back_ns);
@@ -333,7 +333,7 @@ TEST_F(descriptor, monotonic_clock_that_goes_back_neither_spins_nor_fires_early)
 	EXPECT_EQ(1, old->called);
 }
 
-/* The same by time: next() is in the future, and not more than a tick from the deadline. */
+/* If the loop is by time, twheel_next() is in the future, and at most a tick from the deadline. */
 TEST_F(descriptor, next_is_right_after_the_clock_went_back)
 {
 	int i;
@@ -366,7 +366,7 @@ TEST_F(descriptor, timers_due_and_not_yet_called_are_not_called_early_after_the_
 	twheel_next(self->w);
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_LT(tw_now(CLOCK_MONOTONIC), twheel_next(self->w));
-	/* Nor by a dispatch that has something to do. */
+	/* If a dispatch has something to do, it does not end that, either. */
 	twheel_start(self->w, &self->mark[0].timer, 0);
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 	lib_jump(CLOCK_MONOTONIC, 2 * TW_MIN);
@@ -416,7 +416,7 @@ TEST_F(descriptor, clock_is_read_once_in_a_turn)
 	EXPECT_EQ(4, lib_calls.clock);
 }
 
-/* Of each kind of wheel that has no turns. */
+/* Try each kind of wheel that has no turns. */
 static const __u32 without_turns[] = { TWHEEL_SHARED, TWHEEL_IMMEDIATE };
 
 TEST_F(descriptor, start_by_a_deadline_in_a_wheel_without_turns_reads_no_clock)
@@ -434,7 +434,7 @@ TEST_F(descriptor, start_by_a_deadline_in_a_wheel_without_turns_reads_no_clock)
 		EXPECT_EQ(0, lib_calls.clock);
 		twheel_start(w, &self->mark[0].timer, TW_HOUR);
 		EXPECT_EQ(1, lib_calls.clock);
-		/* It has passed since, and so have all edges of its tick. */
+		/* The deadline has passed since, and so have all edges of its tick. */
 		twheel_start_at(w, &self->mark[1].timer, now_ns + 1);
 		tw_sleep(3 * TW_MS);
 		EXPECT_EQ(1, twheel_dispatch(w, 0));
@@ -523,7 +523,7 @@ TEST_F(descriptor, now_is_new_after_each_callback_of_a_fixed_delay)
 	EXPECT_LT(self->mark[0].at_ns, twheel_now(self->w));
 }
 
-/* So errno after a call says nothing. */
+/* If a call succeeds, errno has no meaning. */
 TEST_F(descriptor, dispatch_that_succeeds_may_change_errno)
 {
 	struct twheel *w;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * <twheel/device.h> on the device: each function, each of its errors, a second process that
- * takes over, and descriptors that are not what they were.
+ * <twheel/device.h> on the device: each function, each of its errors, a second process that takes
+ * over, and numbers of descriptors that were used again.
  *
  * It is compiled twice: twheel_lib_device_functions defines TWHEEL_NO_INLINE.
  */
@@ -18,7 +18,7 @@
 
 #define SIZE		sizeof(struct twheel_setup)
 
-/* How many descriptors the process has. */
+/* Return how many descriptors the process has. */
 static int open_descriptors(void)
 {
 	int fd, nr = 0;
@@ -28,7 +28,7 @@ static int open_descriptors(void)
 	return nr;
 }
 
-/* Runs it in a child, where descriptors may be closed at will; what it returns, or tw_reap(). */
+/* Run it in a child, where descriptors may be closed at will; return its result, or tw_reap()'s. */
 static int in_child(int (*function)(void *argument), void *argument)
 {
 	pid_t child = fork();
@@ -38,7 +38,7 @@ static int in_child(int (*function)(void *argument), void *argument)
 	return tw_reap(child);
 }
 
-/* Which expectation of a child was not met, by its line. */
+/* If an expectation of a child is not met, the child ends with its line. */
 #define CHILD_NEEDS(condition) do {					\
 	if (!(condition)) {						\
 		fprintf(stderr, "# line %d: %s\n", __LINE__, #condition);	\
@@ -200,7 +200,7 @@ static int opens_without_standard_descriptors(void *argument)
 	if (fcntl(twheel_device_fd(d), F_GETFD) != FD_CLOEXEC)
 		return 3;
 	twheel_device_close(d);
-	/* Nor does adopt keep one of them, and it leaves the others alone. */
+	/* If adopt fails, it keeps none of them, and leaves the others alone. */
 	if (open("/dev/twheel", O_RDWR) != 0 || open("/dev/null", O_RDWR) != 1)
 		return 4;
 	if (twheel_device_adopt(&d, 0, NULL) || twheel_device_fd(d) <= 2)
@@ -326,7 +326,7 @@ static int receive_descriptor(int from)
 	return fd;
 }
 
-/* A process that arms keys 1 to 3, sends its wheel away, and dies. */
+/* Run a process that arms keys 1 to 3, sends its wheel away, and dies. */
 static int arms_and_dies(void *argument)
 {
 	const int *socket = argument;
@@ -365,7 +365,7 @@ TEST(a_second_process_takes_over_all_that_pends)
 		seen |= 1 << rows[i].user_data;
 	EXPECT_EQ(2 | 4 | 8, seen);
 	EXPECT_EQ(0, twheel_device_list(d, &cursor, rows, 4));
-	/* What the other process has stored is in force, too. */
+	/* The other process's stores are in force, too. */
 	ASSERT_EQ(0, twheel_device_query_key(d, &row));
 	EXPECT_LE(TW_SEC, row.deadline_ns);
 
@@ -548,7 +548,7 @@ TEST_F(device, an_operation_that_is_refused_and_a_call_that_fails_look_alike)
 	struct twheel_info info;
 	uint64_t now_ns, cursor = 0;
 
-	self->arm.repeats = 3;		/* of a one-shot */
+	self->arm.repeats = 3;		/* a one-shot with a limit */
 	EXPECT_EQ(-EINVAL, twheel_device_arm(self->d, &self->arm));
 	EXPECT_EQ(0, self->arm.id);
 	self->arm.repeats = 0;
@@ -739,7 +739,7 @@ TEST_F(device, many_go_on_past_elements_that_are_refused)
 			.user_data = i,
 			.expires_ns = TW_SEC,
 			.id = TW_POISON64,
-			.repeats = i % 3 == 0,	/* of a one-shot: EINVAL */
+			.repeats = i % 3 == 0,	/* a one-shot with a limit: EINVAL */
 		};
 	EXPECT_EQ(20, twheel_device_arm_many(self->d, arms, 30));
 	for (i = 0; i < 30; i++) {
@@ -956,7 +956,7 @@ TEST_F(batch, a_batch_goes_on_past_elements_that_are_refused)
 	for (i = 0; i < 30; i++) {
 		struct twheel_arm *arm = twheel_batch_arm(self->b, i, TW_SEC);
 
-		arm->repeats = i % 3 == 0;	/* of a one-shot: EINVAL */
+		arm->repeats = i % 3 == 0;	/* a one-shot with a limit: EINVAL */
 	}
 	twheel_batch_cancel(self->b, 1);
 	EXPECT_EQ(20, twheel_batch_submit(self->b));
@@ -1003,7 +1003,7 @@ TEST_F(batch, a_batch_submits_what_is_new_and_reset_empties_it)
 		EXPECT_EQ(0, twheel_batch_nr(self->b));
 		EXPECT_EQ(-EINVAL, twheel_batch_result(self->b, 0));
 	}
-	/* What is not submitted is not done. */
+	/* If an element is not submitted, it is not done. */
 	twheel_batch_arm(self->b, 100, TW_SEC);
 	twheel_batch_reset(self->b);
 	EXPECT_EQ(0, twheel_batch_submit(self->b));
@@ -1096,7 +1096,7 @@ FIXTURE_TEARDOWN(events)
 	twheel_device_close(self->d);
 }
 
-/* Arm as many, which expire one after the other, and let them. */
+/* Arm as many timeouts, and let them expire one after the other. */
 static void expire(struct __test_metadata *_metadata, struct twheel_device *d, int nr, __u64 *ids)
 {
 	int i;
@@ -1116,7 +1116,7 @@ TEST_F(events, events_come_in_the_order_of_their_deadlines_and_as_many_as_there_
 	__u64 ids[10];
 
 	expire(_metadata, self->d, 10, ids);
-	/* Of events of 4096 bytes, two are fetched at a time. */
+	/* If events have 4096 bytes, two are fetched at a time. */
 	while (got < 10) {
 		ret = twheel_device_read(self->d, self->event, 4);
 		ASSERT_EQ(variant->size == 4096 ? 2 : got < 8 ? 4 : 2, ret);
@@ -1248,7 +1248,7 @@ TEST_F(reader, events_of_a_reader_come_one_after_the_other)
 		EXPECT_EQ(i, self->event.user_data);
 		EXPECT_EQ((i + 1) * TW_MS, self->event.deadline_ns);
 		EXPECT_EQ(TWHEEL_EVENT_ENDED, self->event.flags);
-		/* By fours, and two at last. */
+		/* They come by fours, and the last two together. */
 		EXPECT_EQ(i < 8 ? 3 - i % 4 : 9 - i, twheel_reader_left(self->r));
 	}
 	EXPECT_EQ(-EAGAIN, twheel_reader_next(self->r, &self->event));
@@ -1364,7 +1364,7 @@ TEST_F(device, refresh_of_a_timeout_whose_place_another_one_has_stores_nothing)
 	int tries;
 
 	ASSERT_EQ(0, twheel_device_map(self->d, &table, &shift));
-	/* Until the place of the first one comes round. */
+	/* Go on until the place of the first one comes round. */
 	for (tries = 0; tries < 1000; tries++) {
 		ASSERT_EQ(0, twheel_device_advance(self->d, 0));
 		ASSERT_EQ(TWHEEL_CREATED, twheel_device_arm(self->d, &self->arm));
@@ -1433,7 +1433,7 @@ static void *maps(void *argument)
 	return NULL;
 }
 
-/* How many mappings of the device the process has. */
+/* Return how many mappings of the device the process has. */
 static int mappings(void)
 {
 	FILE *maps_of_us = fopen("/proc/self/maps", "r");
@@ -1504,7 +1504,7 @@ TEST(a_descriptor_for_reading_only_is_adopted_when_the_wheel_is_set_up)
 	twheel_device_close(owner);
 }
 
-/* Its configuration would not be final. */
+/* If it were adopted, its configuration would not be final. */
 TEST(a_descriptor_for_reading_only_of_a_new_wheel_is_not_adopted)
 {
 	int fd = open(TW_DEVICE, O_RDONLY);

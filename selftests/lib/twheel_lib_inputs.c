@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fuzzer of libtwheel without a fuzzing engine: inputs from seeds.  So what
- * lib_fuzz.c needs is there also where nobody has fuzzed for a while.
- * TW_ROUNDS says how many inputs, TW_SEED which ones.
+ * The fuzzer of libtwheel without a fuzzing engine: inputs from seeds.  So lib_fuzz.c is tested
+ * even if nobody has fuzzed for a while.  TW_ROUNDS says how many inputs there are, TW_SEED which
+ * ones.
  */
 #include "twheel_lib_test.h"
 #include "lib_fuzz.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What twheel_open() takes and refuses, and what a wheel and its timers cost.
- */
+/* Options that twheel_open() takes and refuses, and the cost of a wheel and its timers. */
 #include "twheel_lib_test.h"
 
 #include <grp.h>
@@ -23,7 +21,7 @@ FIXTURE_TEARDOWN(options)
 	EXPECT_NO_LEAK();
 }
 
-/* What twheel_open() says; nothing is open afterwards. */
+/* Return the result of twheel_open(); nothing is open afterwards. */
 static int try_open(const struct twheel_options *options)
 {
 	struct twheel *w = (struct twheel *)TW_POISON;
@@ -143,7 +141,9 @@ static long kb_of(const char *path, const char *name)
 	return kb;
 }
 
-/* In the page tables: the kernel's own count lacks what a processor has not yet added. */
+/*
+ * The memory in the page tables: the kernel's own count lacks pages that a processor has not added.
+ */
 static long memory_kb(void)
 {
 	return kb_of("/proc/self/smaps_rollup", "Anonymous");
@@ -175,13 +175,13 @@ TEST_F(options, million_timers_take_no_memory_beside_the_callers)
 	before_kb = memory_kb();
 	for (i = 0; i < nr; i++)
 		twheel_start(w, &m[i].timer, 30 * TW_SEC + i * 29 * TW_US);
-	/* The wheel itself, and what the system and a sanitizer may add: a byte for four. */
+	/* The wheel's memory, and the additions of the system and a sanitizer: a byte for four. */
 	EXPECT_GE(24 + nr / 4096, memory_kb() - before_kb);
 	twheel_close(w);
 	free(m);
 }
 
-/* The sanitizer for addresses keeps what was freed for a while, and adds to what is not. */
+/* The sanitizer for addresses keeps freed memory for a while, and adds to each allocation. */
 #ifdef __SANITIZE_ADDRESS__
 #define KEEPS_WHAT_IS_FREED	true
 #define SHADOW_KB	12
@@ -190,7 +190,7 @@ TEST_F(options, million_timers_take_no_memory_beside_the_callers)
 #define SHADOW_KB	0
 #endif
 
-/* Pages that are shared with nobody, and those that are only mapped. */
+/* Count pages that are shared with nobody, and those that are only mapped. */
 TEST_F(options, wheel_with_ten_timers_takes_20_kb)
 {
 	enum { WHEELS = 200 };
@@ -243,7 +243,7 @@ TEST_F(options, two_thousand_wheels_are_open_and_nothing_is_left_of_them)
 		for (i = 0; i < WHEELS; i++)
 			twheel_close(w[i]);
 	}
-	/* What an allocator does not return to the kernel is used again. */
+	/* If an allocator does not return memory to the kernel, it uses it again. */
 	if (!KEEPS_WHAT_IS_FREED)
 		EXPECT_GE(1024, mapped_kb() - first_kb);
 }
@@ -260,7 +260,7 @@ static int mappings(void)
 	return nr;
 }
 
-/* A process has 65,530 mappings: one that has all of them could not return the memory. */
+/* A process may have 65,530 mappings: if it has all of them, it cannot return the memory. */
 TEST_F(options, closing_every_second_of_many_wheels_makes_no_mappings)
 {
 	enum { WHEELS = 400 };
@@ -277,7 +277,7 @@ TEST_F(options, closing_every_second_of_many_wheels_makes_no_mappings)
 		twheel_close(w[i]);
 }
 
-/* A program that is to be on time locks its memory: no reservation becomes resident. */
+/* If a program has to be on time, it locks its memory: then no reservation becomes resident. */
 TEST_F(options, wheel_in_locked_memory_takes_20_kb)
 {
 	struct twheel *w;
@@ -287,7 +287,7 @@ TEST_F(options, wheel_in_locked_memory_takes_20_kb)
 	mark_init(&m);
 	if (mlockall(MCL_FUTURE))
 		SKIP(return, "no mlockall");
-	/* All else that is to be had has been had: an emulator translates what runs first. */
+	/* Do all steps once before: an emulator translates code when it first runs. */
 	ASSERT_EQ(0, twheel_open(&w, &self->options));
 	twheel_start(w, &m.timer, TW_SEC);
 	twheel_close(w);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel against a plain array, on the caller's clock: random timers of all kinds,
- * bursts, limits, and callbacks that start, stop, move, dispatch, and advance the clock.
- * TW_ROUNDS says how many worlds, TW_SEED which ones.
+ * libtwheel against a plain array, on the caller's clock: random timers of all kinds, bursts,
+ * limits, and callbacks that start, stop, move, dispatch, and advance the clock. TW_ROUNDS says how
+ * many worlds there are, TW_SEED which ones.
  */
 #include "twheel_lib_test.h"
 #include "lib_seeded.h"

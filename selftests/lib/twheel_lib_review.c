@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What libtwheel has to stand: a clock that is set back in the middle of a
- * dispatch, callbacks that leave, nested dispatches of shared wheels, wake-ups at any time.
+ * Cases that libtwheel has to withstand: a clock that is set back in the middle of a dispatch,
+ * callbacks that leave, nested dispatches of shared wheels, wake-ups at any time.
  */
 #include "twheel_lib_test.h"
 #include "lib_wrapped.h"
@@ -20,8 +20,8 @@
 
 /* ---- the clock of the library ------------------------------------------------- */
 
-static _Thread_local __u64 fake_ns;	/* 0: the true one */
-static _Thread_local __u64 fake_tai_ns;	/* by how much TAI is ahead */
+static _Thread_local __u64 fake_ns;	/* the time of the clock; 0: the true one */
+static _Thread_local __u64 fake_tai_ns;	/* how far TAI is ahead */
 static _Thread_local __u64 read_ns;	/* how long it takes to read the clock */
 static _Thread_local int reads_until_hook;
 static struct twheel *hooked;
@@ -80,7 +80,7 @@ FIXTURE_TEARDOWN(review)
 /* The dispatch that moves many timers stops in the middle; there the clock is set back. */
 TEST_F(review, timer_that_a_dispatch_left_is_not_early_if_the_clock_is_set_back)
 {
-	/* At the end of a slot of level 1. */
+	/* The deadline is at the end of a slot of level 1. */
 	__u64 begin = 1000 * TW_SEC, due = (100000ULL << 26) + 60 * TW_MS, now;
 	struct twheel_timer *t;
 	int i, rounds;
@@ -97,7 +97,7 @@ TEST_F(review, timer_that_a_dispatch_left_is_not_early_if_the_clock_is_set_back)
 	fake_ns = now;
 	for (rounds = 0; rounds < 100; rounds++)
 		ASSERT_EQ(0, twheel_dispatch(self->w, 0));
-	/* One that is before the time to which the wheel was to be turned. */
+	/* This deadline is before the time to which the wheel was about to be turned. */
 	t = &self->mark[0].timer;
 	twheel_stop(self->w, t);
 	twheel_start(self->w, t, 10 * TW_MS);
@@ -150,7 +150,7 @@ TEST_F(review, timer_that_a_limit_left_is_not_early_if_the_clock_is_set_back)
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 }
 
-/* To a time at which the deadline has passed, but not the edge after it. */
+/* It is set back to a time at which the deadline has passed, but not the edge after it. */
 TEST_F(review, timer_that_has_passed_is_called_and_does_not_spin_though_the_clock_was_set_back)
 {
 	struct mark *m = self->mark;
@@ -170,7 +170,7 @@ TEST_F(review, timer_that_has_passed_is_called_and_does_not_spin_though_the_cloc
 	EXPECT_EQ(1, m[0].called);
 }
 
-/* The time to which it was turned was seen by a dispatch that had nothing to do. */
+/* A dispatch that had nothing to do has turned the wheel to its time. */
 TEST_F(review, timer_is_in_time_if_the_clock_was_set_back_after_a_dispatch_in_vain)
 {
 	struct mark *m = self->mark;
@@ -191,7 +191,7 @@ TEST_F(review, timer_is_in_time_if_the_clock_was_set_back_after_a_dispatch_in_va
 	EXPECT_EQ(10000 * TW_SEC, twheel_next(self->w));
 }
 
-/* The timerfd has fired by a clock that the program reads a moment behind. */
+/* The timerfd has fired, but the clock that the program reads is a moment behind. */
 TEST_F(review, descriptor_that_fired_before_the_clock_says_so_is_not_readable_for_long)
 {
 	struct mark *m = self->mark;
@@ -210,7 +210,7 @@ TEST_F(review, descriptor_that_fired_before_the_clock_says_so_is_not_readable_fo
 		fake_ns = start_ns + TW_MS;
 		EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 		if (i == 0) {
-			/* Nothing is left to wake up for. */
+			/* No timer is left to wake up for. */
 			twheel_stop(self->w, &m->timer);
 			ASSERT_EQ(0, twheel_flush(self->w));
 			EXPECT_FALSE(is_readable(p.fd));
@@ -218,7 +218,7 @@ TEST_F(review, descriptor_that_fired_before_the_clock_says_so_is_not_readable_fo
 			twheel_start(self->w, &m->timer, 3600 * TW_SEC);
 			ASSERT_EQ(0, twheel_flush(self->w));
 		}
-		/* It is not behind any more. */
+		/* The clock is not behind any more. */
 		fake_ns = 0;
 		EXPECT_EQ(i == 2, twheel_dispatch(self->w, 0));
 		ASSERT_EQ(0, twheel_flush(self->w));
@@ -263,8 +263,8 @@ TEST_F(review, unread_number_is_pending_again_if_the_clock_is_set_back)
 }
 
 /*
- * The clock is set back between two edges: a timer that is due in between waits for the later one.
- * Another one, @other, has the wheel look at the clock before that.
+ * If the clock is set back between two edges, a timer that is due in between waits for the later
+ * one. For another timer, @other, the wheel reads the clock before that.
  */
 static void expect_the_next_edge(struct __test_metadata *_metadata, struct twheel *w,
 				 struct mark *other)
@@ -290,7 +290,7 @@ TEST_F(review, timer_waits_for_its_edge_though_the_clock_was_set_back_to_before_
 	EXPECT_EQ(1, m[0].called);
 }
 
-/* The first is in the wheel, the second was due when a limit ended the fetch. */
+/* The first one is in the wheel, and the second was due when a limit ended the fetch. */
 TEST_F(review, number_that_pends_is_not_fetched_though_the_clock_was_set_back)
 {
 	const struct twheel_table_options options = {
@@ -322,7 +322,7 @@ TEST_F(review, number_that_pends_is_not_fetched_though_the_clock_was_set_back)
 	}
 }
 
-/* It is set by the real time, which is read together with TAI. */
+/* The descriptor is set by the real time, which is read together with TAI. */
 TEST_F(review, descriptor_of_tai_is_in_time_if_the_thread_is_held_up_between_two_clocks)
 {
 	struct itimerspec left;
@@ -395,7 +395,7 @@ TEST_F(review, a_fixed_delay_whose_callback_left_wakes_nobody_before_its_edge)
 static void dispatches(struct twheel *w, struct mark *m)
 {
 	twheel_start(w, &m->others->timer, 0);
-	/* The first one goes on with what the outer one has begun. */
+	/* The first one goes on with the outer one's turn. */
 	if (!twheel_dispatch(w, 0))
 		twheel_dispatch(w, 0);
 	m->periods = twheel_periods(w);
@@ -421,7 +421,7 @@ static void moves_itself(struct twheel *w, struct mark *m)
 	*to = *m;
 	to->does = NULL;
 	twheel_timer_move(w, &to->timer, &m->timer);
-	/* It takes 5 ms. */
+	/* The callback takes 5 ms. */
 	twheel_advance(w, twheel_now(w) + 5 * TW_MS);
 }
 
@@ -448,7 +448,7 @@ static void starts_and_dispatches(struct twheel *w, struct mark *m)
 	twheel_advance(w, twheel_now(w) + 5 * TW_MS);
 }
 
-/* The one that is called around this one. */
+/* The callback stops itself, and moves the timer of the outer callback. */
 static void stops_itself_and_moves_the_outer_one(struct twheel *w, struct mark *m)
 {
 	struct mark *outer = m->others, *to = outer + 2;
@@ -514,7 +514,9 @@ static void dispatches_after_its_delay(struct twheel *w, struct mark *m)
 	twheel_advance(w, 4 * TW_MS);
 }
 
-/* Called at 1 ms, it is due again at 2.5 ms if it has not returned, and the edge is at 3 ms. */
+/*
+ * It is called at 1 ms. If it has not returned at 2.5 ms, it is due again, and the edge is at 3 ms.
+ */
 TEST_F(review, a_fixed_delay_whose_callback_has_not_returned_waits_for_an_edge)
 {
 	const __u64 ns = TW_MS * 3 / 2;
@@ -612,7 +614,7 @@ TEST_F(review, a_callback_of_an_immediate_wheel_sets_the_descriptor_once)
 	EXPECT_FALSE(is_readable(fd));
 }
 
-/* While the other one is due. */
+/* Move the clock while the other one is due. */
 static void moves_the_clock(struct twheel *w, struct mark *m)
 {
 	if (!m->others->called)
@@ -811,7 +813,10 @@ TEST_F(review, stop_all_leaves_alone_where_the_other_thread_is)
 
 static atomic_int stage;
 
-/* Until the first thread, which has been waiting for stage 1, sleeps in twheel_stop_sync(). */
+/*
+ * Take so long that the first thread, which has been waiting for stage 1, sleeps in
+ * twheel_stop_sync().
+ */
 static void take_long(void)
 {
 	atomic_store(&stage, 1);
@@ -832,7 +837,7 @@ static void takes_long_with_others(struct twheel *w, struct mark *m)
 	take_long();
 }
 
-/* It does not sleep. */
+/* Wait without a sleep. */
 static void wait_for_stage(int nr)
 {
 	while (atomic_load(&stage) < nr)

@@ -64,7 +64,7 @@ struct work {
 	atomic_bool *end;
 };
 
-/* Starts and stops its own, each of which comes to one outcome. */
+/* Start and stop timers of its own, each of which comes to one outcome. */
 static void *starts_and_stops(void *arg)
 {
 	struct work *work = arg;
@@ -77,7 +77,7 @@ static void *starts_and_stops(void *arg)
 
 			if (twheel_stop(work->w, &item->timer))
 				work->stopped++;
-			/* The callback may be under way. */
+			/* If the callback is under way, the stop waits. */
 			if (twheel_stop_sync(work->w, &item->timer))
 				work->stopped++;
 			item->deadline_ns = tw_now(CLOCK_MONOTONIC) + delay_ns;
@@ -162,7 +162,7 @@ TEST_F(shared, start_of_the_earliest_wakes_the_thread_that_waits)
 	EXPECT_EQ(1, self->item[0][1].called);
 }
 
-/* By the descriptor, without a flush. */
+/* The wheel is used by its descriptor, without a flush. */
 TEST_F(shared, start_of_the_earliest_makes_the_descriptor_readable)
 {
 	struct work work = { .w = self->w, .items = self->item[0] };
@@ -257,7 +257,9 @@ TEST_F(shared, wake_in_a_signal_handler_takes_no_lock_and_leaves_errno)
 	signal(SIGALRM, on_signal);
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
 	while (signals < 300) {
-		/* The first one to expire sets the descriptor, under the lock. */
+		/*
+		 * To start the timer that expires first is to set the descriptor, under the lock.
+		 */
 		twheel_start(self->w, &item->timer, TW_HOUR);
 		twheel_stop(self->w, &item->timer);
 		twheel_dispatch(self->w, 0);
@@ -267,7 +269,7 @@ TEST_F(shared, wake_in_a_signal_handler_takes_no_lock_and_leaves_errno)
 	errno = 0;
 	twheel_wake(self->w);
 	EXPECT_EQ(0, errno);
-	/* What twheel_close() closes. */
+	/* This is the number that twheel_close() closes. */
 	ASSERT_EQ(twheel_fd(self->w), dup(0));
 }
 
@@ -281,7 +283,7 @@ TEST_F(shared, wake_in_a_signal_handler_ends_the_wait_that_it_interrupts)
 	signal(SIGALRM, on_signal);
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &soon, NULL));
 	ret = twheel_wait(self->w, TW_MIN);
-	/* The next one ends at once then. */
+	/* After that, the next wait ends at once. */
 	if (ret == -EINTR)
 		ret = twheel_wait(self->w, TW_MIN);
 	EXPECT_EQ(0, ret);
@@ -301,7 +303,7 @@ static void *starts_and_stops_the_earliest(void *arg)
 	return NULL;
 }
 
-/* They set it to later times, also just after it was rung. */
+/* Other threads set it to later times, also just after it was rung. */
 TEST_F(shared, each_wake_makes_the_descriptor_readable_beside_starts_of_other_threads)
 {
 	atomic_bool end = false;
@@ -318,7 +320,7 @@ TEST_F(shared, each_wake_makes_the_descriptor_readable_beside_starts_of_other_th
 	}
 	end = true;
 	pthread_join(thread, NULL);
-	/* And it is not readable for ever. */
+	/* It does not stay readable for ever. */
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(0, tw_poll(twheel_fd(self->w), POLLIN, 10));
 }
@@ -348,7 +350,7 @@ static void *dispatches(void *arg)
 	return NULL;
 }
 
-/* As soon as the first thread sleeps in twheel_stop_sync(). */
+/* Return as soon as the first thread sleeps in twheel_stop_sync(). */
 static void *returns_soon(void *arg)
 {
 	(void)arg;
@@ -357,7 +359,7 @@ static void *returns_soon(void *arg)
 	return NULL;
 }
 
-/* Until a callback is under way in another thread. */
+/* Wait until a callback is under way in another thread. */
 static void enter_callback(struct __test_metadata *_metadata, struct twheel *w, struct work *work,
 			   struct item *item, bool periodic, pthread_t *thread)
 {
@@ -381,7 +383,7 @@ TEST_F(shared, dispatch_while_another_thread_dispatches_is_ebusy)
 
 	enter_callback(_metadata, self->w, &work, item, false, &thread);
 	EXPECT_EQ(-EBUSY, twheel_dispatch(self->w, 0));
-	/* All else goes on. */
+	/* All other timers go on. */
 	twheel_start(self->w, &self->item[0][1].timer, TW_HOUR);
 	EXPECT_TRUE(twheel_stop(self->w, &self->item[0][1].timer));
 	EXPECT_NE(0, twheel_now(self->w));
@@ -390,7 +392,7 @@ TEST_F(shared, dispatch_while_another_thread_dispatches_is_ebusy)
 	EXPECT_EQ(0, twheel_dispatch(self->w, 0));
 }
 
-/* A thread that cannot dispatch leaves the wake to the thread that it is meant for. */
+/* If a thread cannot dispatch, it leaves the wake to the thread that it is meant for. */
 TEST_F(shared, wake_that_a_wait_finds_while_another_thread_dispatches_ends_the_next_one)
 {
 	struct item *item = &self->item[0][0];
@@ -421,7 +423,7 @@ TEST_F(shared, stop_sync_returns_after_the_callback_has)
 	EXPECT_FALSE(twheel_stop_sync(self->w, &item->timer));
 	EXPECT_EQ(0, item->in_callback);
 	EXPECT_EQ(1, item->called);
-	/* As one does who frees it. */
+	/* Do as a program does that frees it. */
 	memset(&item->timer, TW_POISON, sizeof(item->timer));
 	pthread_join(other, NULL);
 	pthread_join(thread, NULL);
@@ -539,7 +541,7 @@ TEST_F(shared, stop_sync_in_the_timers_own_callback_does_not_wait)
 
 static pid_t waiting;
 
-/* Until the thread that stops the timer sleeps: it waits for the callback then. */
+/* Wait until the thread that stops the timer sleeps: then it waits for the callback. */
 static void *returns_when_awaited(void *arg)
 {
 	char path[64], state = 0;
@@ -660,7 +662,7 @@ TEST_F(shared, thread_that_is_cancelled_in_a_callback_leaves_the_wheel_to_others
 	EXPECT_EQ(PTHREAD_CANCELED, ret);
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
 	EXPECT_EQ(1, item[1].called);
-	/* It does not wait for a callback that is over. */
+	/* If the callback is over, it does not wait. */
 	twheel_start(self->w, &item[0].timer, TW_HOUR);
 	work.items = item;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, stops_sync, &work));
@@ -670,7 +672,7 @@ TEST_F(shared, thread_that_is_cancelled_in_a_callback_leaves_the_wheel_to_others
 
 /* ---- fork() ------------------------------------------------------------------- */
 
-/* The thread that is in the callback is not in the child: nobody returns from it there. */
+/* The child has no thread that is in the callback, so nobody returns from it there. */
 TEST_F(shared, child_of_a_fork_while_another_thread_is_in_a_callback_goes_on)
 {
 	struct item *item = &self->item[0][0];
@@ -701,7 +703,7 @@ TEST_F(shared, wheel_that_threads_share_keeps_their_deadlines)
 {
 	__u64 before_ns = tw_now(CLOCK_MONOTONIC);
 
-	/* There are no turns: the clock is read at each start. */
+	/* If there are no turns, the clock is read at each start. */
 	twheel_start(self->w, &self->item[0][0].timer, TW_HOUR);
 	tw_sleep(3 * TW_MS);
 	twheel_start(self->w, &self->item[0][1].timer, TW_HOUR);

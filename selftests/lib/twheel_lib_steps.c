@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel where the realtime clock is set: forwards it calls what is now due, backwards it
- * calls nothing early and nothing twice.  Needs a machine that may have a wrong time for a while.
+ * libtwheel while the realtime clock is set.  If it is set forwards, timers that are now due are
+ * called; if backwards, none is called early or twice.  These tests need a machine that may have a
+ * wrong time for a while.
  */
 #include "twheel_lib_test.h"
 
@@ -40,7 +41,7 @@ FIXTURE_VARIANT_ADD(steps, tai) {
 	.clock = TWHEEL_TAI,
 };
 
-/* Sets CLOCK_REALTIME; 0 or -errno. */
+/* Set CLOCK_REALTIME; return 0 or -errno. */
 static int set_realtime(__u64 now_ns)
 {
 	struct timespec ts = tw_to_timespec(now_ns);
@@ -56,20 +57,20 @@ static int step_realtime(__s64 by_ns)
 FIXTURE_SETUP(steps)
 {
 	self->offset_ns = tw_now(CLOCK_REALTIME) - tw_now(CLOCK_MONOTONIC);
-	/* A machine without a battery stands at 1970: leave room for steps back. */
+	/* If the machine has no battery, its clock stands at 1970: leave room for steps back. */
 	ASSERT_EQ(0, set_realtime(tw_now(CLOCK_REALTIME) + 10000 * TW_DAY));
 	ASSERT_EQ(0, lib_open(&self->w, variant->clock, 0, TW_MS));
 	twheel_timer_init(&self->near.timer, on_expiry);
 	twheel_timer_init(&self->far.timer, on_expiry);
 }
 
-/* In the parent, which is there also when an assertion has ended the test. */
+/* The parent runs this even if an assertion has ended the test. */
 FIXTURE_TEARDOWN_PARENT(steps)
 {
 	EXPECT_EQ(0, set_realtime(tw_now(CLOCK_MONOTONIC) + self->offset_ns));
 }
 
-/* A loop by the descriptor, which wakes up if the clock is set. */
+/* Run a loop by the descriptor, which wakes up if the clock is set. */
 static int turn(struct twheel *w, int timeout_ms)
 {
 	twheel_flush(w);
@@ -77,7 +78,7 @@ static int turn(struct twheel *w, int timeout_ms)
 	return twheel_dispatch(w, 0);
 }
 
-/* How many callbacks there are in so long; it may wake up for nothing. */
+/* Return how many callbacks there are in so long; it may wake up for nothing. */
 static int calls_in(struct twheel *w, __u64 ns)
 {
 	__u64 until_ns = tw_now(CLOCK_MONOTONIC) + ns, now_ns;
@@ -143,7 +144,7 @@ TEST_F(steps, step_backwards_calls_nothing_early)
 	twheel_close(self->w);
 }
 
-/* What was armed before keeps its deadline, and takes no part in it. */
+/* If a timer was started before, it keeps its deadline, and takes no part in this. */
 TEST_F(steps, timer_started_after_a_step_backwards_comes_in_its_time)
 {
 	__u64 start_ns;

@@ -9,7 +9,7 @@
 
 #define NR		1000U
 
-/* All that has expired by now, if there is room for it.  The kernel needs a moment for it. */
+/* Fetch all that have expired by now, if there is room.  The kernel needs a moment for that. */
 static int fetch(struct twheel_table *table, __u32 *numbers, __u32 nr)
 {
 	int ret = twheel_table_advance(table, twheel_table_now(table));
@@ -18,7 +18,7 @@ static int fetch(struct twheel_table *table, __u32 *numbers, __u32 nr)
 	return ret ? ret : twheel_table_expired(table, numbers, nr, 0);
 }
 
-/* The same, if it is one number: that number. */
+/* Fetch one number, and return it. */
 static __s64 fetch_one(struct twheel_table *table)
 {
 	__u32 numbers[2];
@@ -206,7 +206,7 @@ TEST_F(table, start_of_an_unread_number_revokes_it)
 
 TEST_F(table, unread_number_that_is_restarted_waits_for_its_tick)
 {
-	/* It had passed when it was started, so it waited for no tick. */
+	/* Its deadline had passed when it was started, so it waited for no tick. */
 	ASSERT_EQ(0, twheel_table_advance(self->t, 100 * TW_US));
 	ASSERT_EQ(IDLE, twheel_table_start(self->t, 7, 0));
 	ASSERT_EQ(0, twheel_table_advance(self->t, 110 * TW_US));
@@ -420,11 +420,11 @@ TEST_F(table, bad_calls_change_nothing)
 
 #define MODEL_NR	300U
 
-/* What each number should be: NEVER if it is idle. */
+/* The state that each number should have: NEVER if it is idle. */
 struct model {
 	__u64 now_ns;
 	__u64 deadline_ns[MODEL_NR];
-	__u64 tick_ns[MODEL_NR];	/* at which it expires */
+	__u64 tick_ns[MODEL_NR];	/* the tick at which it expires */
 };
 
 static __s32 model_state(const struct model *m, __u32 number)
@@ -487,7 +487,10 @@ static void random_changes(struct __test_metadata *_metadata, struct twheel_tabl
 	for (i = 0; i < nr; i++) {
 		__s32 was = model_change(m, &changes[i], after);
 
-		/* On the device, a deadline that has passed needs a moment to expire. */
+		/*
+		 * If the table is on the device, a deadline that has passed needs a moment to
+		 * expire.
+		 */
 		if (was == UNREAD && changes[i].result == PENDING &&
 		    twheel_table_backend(t) == TWHEEL_TABLE_DEVICE)
 			was = PENDING;
@@ -497,7 +500,7 @@ static void random_changes(struct __test_metadata *_metadata, struct twheel_tabl
 		}
 		good += was >= 0;
 	}
-	/* The kernel has done then what has passed. */
+	/* After this, the kernel has expired all that had passed. */
 	ASSERT_EQ(0, twheel_table_advance(t, m->now_ns));
 }
 
@@ -545,7 +548,7 @@ static void compare_states(struct __test_metadata *_metadata, struct twheel_tabl
 		ASSERT_EQ(next_ns, got_ns);
 	} else {
 		/*
-		 * Of many numbers in a slot, the wheel does not look for the first one: the time
+		 * If a slot has many numbers, the wheel does not search for the first one: the time
 		 * may have passed.
 		 */
 		ASSERT_GE(next_ns, got_ns);

@@ -42,7 +42,7 @@ FIXTURE_TEARDOWN(opened)
 	twheel_table_close(self->t);
 }
 
-/* What a failed open returned, or 1 if it has made a table all the same. */
+/* Return the error of an open that must fail, or 1 if it has made a table all the same. */
 static int open_fails(__u32 nr, const struct twheel_table_options *options)
 {
 	struct twheel_table *table = (void *)1;
@@ -235,7 +235,7 @@ TEST_F(shared, descriptor_that_somebody_closed_is_ebadf)
 	}
 	EXPECT_EQ(-EBADF, twheel_table_state(self->t, 1, NULL));
 	EXPECT_EQ(-EBADF, twheel_table_stop(self->t, 1));
-	/* So a loop that sleeps until then asks what has expired. */
+	/* If a loop sleeps until then, it asks which numbers have expired. */
 	EXPECT_EQ(0, twheel_table_next(self->t));
 	EXPECT_EQ(0, twheel_table_now(self->t));
 }
@@ -294,12 +294,12 @@ struct account {
 	__u64 seed;
 	bool *end;
 	__u64 started;		/* numbers that were idle */
-	__u64 stopped;		/* and became idle */
+	__u64 stopped;		/* numbers that became idle */
 	__u64 fetched;
 	__u64 wrong;
 };
 
-/* Many threads change the same few numbers. */
+/* Change the same few numbers as many other threads. */
 static void *maker(void *arg)
 {
 	struct account *a = arg;
@@ -350,7 +350,7 @@ TEST_F_TIMEOUT(shared, accounts_of_threads_on_the_same_numbers_are_exact, 60)
 	int nr;
 
 	seed_begin(_metadata);
-	/* So all its numbers are in use at times. */
+	/* With so few, all its numbers are in use at times. */
 	ASSERT_EQ(0, table_open(&t, FEW, variant->backend, TWHEEL_TABLE_MONOTONIC));
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		a[i] = (struct account){ .t = t, .seed = seed + i, .end = &end };
@@ -365,7 +365,7 @@ TEST_F_TIMEOUT(shared, accounts_of_threads_on_the_same_numbers_are_exact, 60)
 		started += a[i].started;
 		gone += a[i].stopped + a[i].fetched;
 	}
-	/* All that is left expires. */
+	/* All numbers that are left expire. */
 	while ((nr = twheel_table_expired(t, numbers, FEW, 100 * TW_MS)) > 0)
 		gone += nr;
 	EXPECT_EQ(0, nr);
@@ -379,14 +379,14 @@ TEST_F_TIMEOUT(shared, accounts_of_threads_on_the_same_numbers_are_exact, 60)
 
 /* ---- numbers that are given out -------------------------------------------- */
 
-/* As Documentation/bindings.rst has it. */
+/* This is the allocator of Documentation/bindings.rst. */
 struct numbers {
 	struct twheel_table *t;
 	__u64 seed;
 	bool end;
 	pthread_mutex_t lock;
 	bool taken[FEW];	/* a thread has the number, or it was fetched */
-	bool owned[FEW];	/* and it has not been stopped */
+	bool owned[FEW];	/* it was not stopped */
 	__u64 nr_ended;
 	__u64 nr_wrong;
 };
@@ -493,7 +493,7 @@ TEST_F(shared, child_closes_its_copy_and_the_parent_goes_on)
 	EXPECT_EQ(1, number);
 }
 
-/* What only the device has. */
+/* These tests are for the device alone. */
 FIXTURE(processes)
 {
 	struct twheel_table_options options;
@@ -536,7 +536,7 @@ TEST_F(processes, child_starts_what_the_parent_fetches_after_its_end)
 	EXPECT_EQ(42, number);
 }
 
-/* The descriptor passes the table on; what the first process knew is gone with it. */
+/* The descriptor passes the table on; the first process's own knowledge is lost. */
 TEST_F(processes, descriptor_takes_over_the_table_and_what_pends)
 {
 	__u32 number;
@@ -596,10 +596,10 @@ TEST_F(processes, drained_table_says_eshutdown_when_all_is_fetched)
 
 struct progress {
 	__u32 nr;		/* numbers below are started */
-	__u32 trying;		/* and those below may be */
+	__u32 trying;		/* numbers below may be started */
 };
 
-/* Start numbers until somebody kills us, and say how far we are. */
+/* Start numbers until this process is killed, and note how far it has come. */
 static void start_them(struct twheel_table *t, struct progress *p, __u32 begin)
 {
 	struct twheel_table_change changes[16];

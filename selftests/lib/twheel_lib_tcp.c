@@ -3,8 +3,8 @@
  * For how long a TCP connection has been silent (<twheel/tcp.h>), on connections of the loopback.
  *
  * The time before a write is no later than the kernel's stamp of it, and the time after a call is
- * no earlier than its answer.  So an answer is too long if it is longer than what lies between.
- * If the kernel counts its jiffies late, its coarse clock is late as well, and shows by how much.
+ * no earlier than its answer.  So if an answer is longer than the time between these two, it is too
+ * long.  If the kernel counts its jiffies late, its coarse clock is late by the same time.
  */
 #include "twheel_lib_test.h"
 
@@ -19,7 +19,7 @@
 #define PAIRS	30
 #define IDLE_NS	(150 * TW_MS)
 #define ALL	(TWHEEL_TCP_RECEIVED | TWHEEL_TCP_SENT | TWHEEL_TCP_ANSWERED)
-/* No answer is shorter by more than two jiffies and a millisecond; but the machine may be slow. */
+/* An answer may be shorter by two jiffies and a millisecond, or by more if the machine is slow. */
 #define SHORTER_NS	(100 * TW_MS)
 
 /* The two ends of a connection. */
@@ -50,7 +50,7 @@ static __u64 now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Taken before traffic: the kernel's stamp is at most a jiffy before this. */
+/* Take this time before traffic: the kernel's stamp is at most a jiffy before it. */
 static __u64 before_traffic_ns(void)
 {
 	__u64 coarse_ns = clock_ns(CLOCK_MONOTONIC_COARSE), before_ns = now_ns();
@@ -87,7 +87,7 @@ FIXTURE_SETUP(tcp)
 		ASSERT_EQ(0, connect(p->fd[0], (struct sockaddr *)&self->address, size));
 		p->fd[1] = accept(self->listener, NULL, NULL);
 		ASSERT_LE(0, p->fd[1]);
-		/* Or small data is sent later than it was written. */
+		/* Without this, small data is sent later than it was written. */
 		ASSERT_EQ(0, setsockopt(p->fd[0], IPPROTO_TCP, TCP_NODELAY, &(int){ 1 },
 					sizeof(int)));
 	}
@@ -176,7 +176,7 @@ TEST_F(tcp, splice_counts_at_both_sockets)
 	usleep(50000);
 	EXPECT_SILENT_SINCE(before_ns, after_ns, to->fd[0], TWHEEL_TCP_SENT);
 	EXPECT_SILENT_SINCE(before_ns, after_ns, to->fd[1], TWHEEL_TCP_RECEIVED);
-	/* It was received when it came, not when it was spliced. */
+	/* It counts as received when it came, not when it was spliced. */
 	EXPECT_LE((__s64)(200 * TW_MS), twheel_tcp_silence_ns(from->fd[1], TWHEEL_TCP_RECEIVED));
 }
 
@@ -233,7 +233,7 @@ static void on_idle(struct twheel *w, struct twheel_timer *t)
 	p->early = now_ns() < p->busy_ns + IDLE_NS;
 }
 
-/* Which of them are busy: by write, by splice, and not at all. */
+/* Make some of them busy, by write or by splice, and others not. */
 static bool make_busy(struct pair *p, int i, const int *pipe)
 {
 	if (i % 3 == 2 || p->closed)
@@ -289,11 +289,11 @@ TEST_F(tcp, socket_without_a_connection_says_enotconn)
 
 	EXPECT_EQ(-ENOTCONN, twheel_tcp_silence_ns(fd, ALL));
 	EXPECT_EQ(-ENOTCONN, twheel_tcp_silence_ns(self->listener, ALL));
-	/* If the peer has closed, there is a connection still. */
+	/* If the peer has closed, there still is a connection. */
 	close(self->pair[1].fd[0]);
 	ASSERT_EQ(0, read(self->pair[1].fd[1], &byte, 1));
 	EXPECT_LE(0, twheel_tcp_silence_ns(self->pair[1].fd[1], ALL));
-	/* But not after a reset. */
+	/* After a reset, there is none. */
 	ASSERT_EQ(0, setsockopt(p->fd[0], SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)));
 	close(p->fd[0]);
 	ASSERT_EQ(-1, read(p->fd[1], &byte, 1));

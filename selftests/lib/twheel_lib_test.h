@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of libtwheel share.  They run in the virtual machine, and on the host with
+ * Shared by the tests of libtwheel.  They run in the virtual machine, and on the host with
  * sanitizers.
  */
 #ifndef TWHEEL_LIB_TEST_H
@@ -10,7 +10,7 @@
 
 #include <twheel.h>
 
-/* Nothing that was allocated is lost, if there is a sanitizer to say so. */
+/* If there is a sanitizer, check that no allocation is lost. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 #define lib_leaks()	__lsan_do_recoverable_leak_check()
@@ -20,7 +20,7 @@
 
 #define EXPECT_NO_LEAK()	EXPECT_EQ(0, lib_leaks())
 
-/* A wheel with these options; *w is NULL if that fails. */
+/* Open a wheel with these options; if that fails, *w is NULL. */
 static inline int lib_open(struct twheel **w, __u32 clock, __u32 flags, __u64 tick_ns)
 {
 	const struct twheel_options options = {
@@ -48,8 +48,8 @@ struct mark {
 	int called;
 	__u64 periods;
 	__u64 at_ns;
-	int order;		/* of the calls of all marks */
-	/* It does this in its callback, unless it is NULL. */
+	int order;		/* counts the calls of all marks */
+	/* the action of its callback, or NULL */
 	void (*does)(struct twheel *w, struct mark *m);
 	struct mark *others;
 	int nr_others;
@@ -85,7 +85,7 @@ static inline int marks_called(const struct mark *m, int nr)
 	return sum;
 }
 
-/* Moves the virtual clock, and dispatches; the callbacks, or -1. */
+/* Move the virtual clock, and dispatch; return the number of callbacks, or -1. */
 static inline int lib_step(struct twheel *w, __u64 to_ns)
 {
 	return twheel_advance(w, to_ns) ? -1 : twheel_dispatch(w, 0);

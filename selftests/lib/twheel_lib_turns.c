@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libtwheel by time, on the caller's clock: when a loop has to wake up, how much one dispatch
- * does, what a wheel says of itself, and its end.
+ * libtwheel by time, on the caller's clock: when a loop has to wake up, how much one dispatch does,
+ * a wheel's statistics, and its end.
  */
 #include "twheel_lib_test.h"
 #include "lib_moved.h"
 
 #define MANY	1000
-/* Timers that one dispatch moves to other slots at most, and if it is one of many in a row. */
+/* The most timers that a dispatch moves to other slots, also if it is one of many in a row. */
 #define MOVED	4500
 #define MOVED_IN_A_ROW	1000
 
@@ -72,7 +72,7 @@ TEST_F(turns, next_is_the_edge_of_the_first_deadline)
 		twheel_start(self->w, &self->mark[i].timer, ns);
 		ASSERT_EQ(tw_round_up(first_ns, TW_MS), twheel_next(self->w));
 	}
-	/* From one to the next there is one step. */
+	/* From each timer to the next there is one step. */
 	for (i = 30; i; i -= twheel_dispatch(self->w, 0)) {
 		ASSERT_LT(twheel_now(self->w), twheel_next(self->w));
 		ASSERT_EQ(0, twheel_advance(self->w, twheel_next(self->w) - 1));
@@ -129,7 +129,7 @@ TEST_F(turns, loop_does_not_wake_up_after_the_last_stop)
 		twheel_stop(self->w, &self->mark[i].timer);
 	}
 	EXPECT_EQ(TWHEEL_NEVER, twheel_next(self->w));
-	/* Nor if some have expired, and if a limit has cut a dispatch off. */
+	/* The same holds if some have expired, and if a limit has cut a dispatch off. */
 	for (i = 0; i < MANY; i++)
 		twheel_start(self->w, &self->mark[i].timer, 1 + (TW_MS << i % 30));
 	ASSERT_EQ(0, twheel_advance(self->w, TW_SEC));
@@ -143,7 +143,7 @@ TEST_F(turns, loop_that_starts_and_stops_100_timers_a_second_never_wakes_up_in_v
 {
 	int second, i;
 
-	/* Requests of 30 s that are answered within 100 ms, for an hour. */
+	/* For an hour, start requests of 30 s that are answered within 100 ms. */
 	for (second = 0; second < 3600; second++) {
 		__u64 now_ns = second * TW_SEC;
 
@@ -181,7 +181,7 @@ TEST_F(turns, next_is_exact_after_a_limit_that_was_just_enough)
 	EXPECT_EQ(0, lib_stats(self->w).vain);
 }
 
-/* 2^63 ns are no whole number of ticks. */
+/* If a tick is 1 ms, 2^63 ns are no whole number of ticks. */
 TEST_F(turns, next_is_the_last_edge_there_is_and_beyond_it_never)
 {
 	const __u64 last_ns = (1ULL << 63) - (1ULL << 63) % TW_MS;
@@ -243,7 +243,7 @@ TEST_F(turns, periodic_timer_that_has_no_next_period_never_expires_again)
 
 static volatile int looks;
 
-/* A timer was looked at whose page is closed. */
+/* This is called if the wheel reads a timer whose page is closed. */
 static void on_look(int signal, siginfo_t *info, void *context)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -288,14 +288,14 @@ TEST_F(turns, starts_that_have_passed_look_at_no_timer_of_the_first_slot)
 		EXPECT_EQ(now_ns, twheel_next(self->w));
 		EXPECT_EQ(2, lib_step(self->w, now_ns + 3 * TW_MS / 2));
 		EXPECT_EQ(TW_MIN + TW_MS, twheel_next(self->w));
-		/* All that had passed are stopped again. */
+		/* All timers that had passed are stopped again. */
 		twheel_start(self->w, &passed[2].timer, 0);
 		EXPECT_TRUE(twheel_stop(self->w, &passed[2].timer));
 		EXPECT_EQ(TW_MIN + TW_MS, twheel_next(self->w));
 	}
 	EXPECT_EQ(0, looks);
 	ASSERT_EQ(0, mprotect(pages, nr * page, PROT_READ | PROT_WRITE));
-	/* An earlier one is the first, also if it is started while another one has passed. */
+	/* If an earlier one is started, it is the first, also while another one has passed. */
 	twheel_start(self->w, &passed[0].timer, 0);
 	twheel_start(self->w, &passed[1].timer, TW_SEC);
 	EXPECT_EQ(1, twheel_dispatch(self->w, 0));
@@ -306,7 +306,7 @@ TEST_F(turns, starts_that_have_passed_look_at_no_timer_of_the_first_slot)
 
 /* ---- one dispatch ------------------------------------------------------------- */
 
-/* What is not due takes no dispatch long: how many timers it moves is bounded. */
+/* If timers are not due, a dispatch does not take long for them: it moves a bounded number. */
 TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100)
 {
 	int i, nr = tw_setting("TW_MILLION", 1000000), left = nr;
@@ -348,13 +348,13 @@ TEST_F_TIMEOUT(turns, dispatch_with_a_million_timers_over_an_hour_moves_few, 100
 }
 
 /*
- * What happens if so many timers expire within a time: sleep until twheel_next(), and dispatch.
+ * A crowd of timers that expire within a time; the loop sleeps until twheel_next(), and dispatches.
  */
 struct crowd {
 	struct mark *mark;
 	int nr, left;
 	int again;		/* dispatches that had to go on at the same time */
-	__u64 worst;		/* the most timers that one moved which has called some */
+	__u64 worst;		/* the most timers that one has moved which called some */
 };
 
 /* The width of a slot of level 1. */
@@ -419,7 +419,7 @@ FIXTURE_VARIANT_ADD(crowds, of_level_1) { .ahead_ns = 3 * TW_SEC };
 FIXTURE_VARIANT_ADD(crowds, of_level_2) { .ahead_ns = 20 * TW_SEC };
 FIXTURE_VARIANT_ADD(crowds, of_level_3) { .ahead_ns = 2 * TW_HOUR };
 
-/* Nothing else wakes the loop in the time before. */
+/* Nothing wakes the loop in the time before. */
 TEST_F(crowds, crowd_that_begins_all_of_a_sudden_is_sorted_before_it_is_due)
 {
 	__u64 at_ns = tw_round_up(variant->ahead_ns, SLOT_NS);
@@ -427,7 +427,7 @@ TEST_F(crowds, crowd_that_begins_all_of_a_sudden_is_sorted_before_it_is_due)
 	crowd_start(self->w, &self->crowd, 60000, at_ns, SLOT_NS);
 	crowd_expire(self->w, &self->crowd);
 	EXPECT_EQ(0, self->crowd.again);
-	/* 4,096 in a dispatch, from each level to the one below. */
+	/* A dispatch moves 4,096 from each level to the one below. */
 	EXPECT_GE(3 * (60000 / 4096 + 2), lib_stats(self->w).vain);
 }
 
@@ -441,7 +441,7 @@ TEST_F(crowds, crowd_after_a_few_that_wake_the_loop_is_sorted_before_it_is_due)
 	EXPECT_EQ(0, self->crowd.again);
 }
 
-/* In each tick 200 expire.  It looks at the last 300 ticks, when what came first is over. */
+/* In each tick 200 expire.  Only the last 300 ticks count, when the beginning is over. */
 TEST_F(crowds, dispatch_moves_as_many_as_three_for_two_that_expire)
 {
 	__u64 at_ns = tw_round_up(variant->ahead_ns, SLOT_NS);
@@ -456,7 +456,6 @@ TEST_F(crowds, dispatch_moves_as_many_as_three_for_two_that_expire)
 	EXPECT_GE(200 * 3 / 2 + 3, self->crowd.worst);
 }
 
-/* They do not go through the slots in between, and wake nobody there. */
 /* Both would have one place in the ring of slots, but the first is too far away for it. */
 TEST_F(turns, timer_is_in_time_beside_one_that_was_restarted_for_much_later)
 {
@@ -507,7 +506,7 @@ TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
 	int i, nr = 20000, turns;
 	struct mark *m = calloc(nr, sizeof(*m));
 
-	/* All in one slot that has to be emptied at once. */
+	/* All are in one slot that has to be emptied at once. */
 	for (i = 0; i < nr; i++) {
 		mark_init(&m[i]);
 		twheel_start(self->w, &m[i].timer, TW_HOUR + i * TW_US);
@@ -524,7 +523,7 @@ TEST_F(turns, dispatch_that_moves_no_more_leaves_the_rest_for_the_next)
 	free(m);
 }
 
-/* What is left of the slot begins with a timer that is not due, of the next tick. */
+/* The rest of the slot begins with a timer of the next tick, which is not due. */
 TEST_F(turns, dispatch_that_moves_no_more_leaves_a_timer_that_is_due_behind_one_that_is_not)
 {
 	const __u64 now_ns = TW_HOUR + TW_MS;
@@ -547,7 +546,7 @@ TEST_F(turns, dispatch_that_moves_no_more_leaves_a_timer_that_is_due_behind_one_
 	free(m);
 }
 
-/* A limit has ended the dispatch before, and nothing is left that it was to call. */
+/* A limit has ended the dispatch before, and no timer of its turn is left. */
 TEST_F(turns, dispatch_calls_what_is_due_now_if_the_rest_of_the_one_before_was_stopped)
 {
 	twheel_start(self->w, &self->mark[0].timer, TW_MS);
@@ -689,7 +688,7 @@ static void restart_the_next(struct twheel *w, struct twheel_timer *t, void *arg
 	struct mark *m = twheel_container_of(t, struct mark, timer), *first = arg;
 
 	m->nr_others++;
-	/* One that has been stopped, or one that still waits for it: later, or at all. */
+	/* Start one for later, and one for now; each was stopped, or is about to be. */
 	twheel_start(w, &first[(m - first + 1) % MANY].timer, TW_DAY);
 	twheel_start(w, &first[(m - first + 500) % MANY].timer, 0);
 }
@@ -735,7 +734,7 @@ TEST_F(turns, stats_count_what_was_called_and_how_late)
 	EXPECT_EQ(1, stats.late[0]);
 	EXPECT_EQ(1, stats.late[1]);
 	EXPECT_EQ(1, stats.late[11]);
-	/* An hour less 2 ms: 2^41 ns and more. */
+	/* It is an hour less 2 ms: 2^41 ns and more. */
 	EXPECT_EQ(1, stats.late[42]);
 }
 
@@ -817,7 +816,7 @@ TEST_F(turns, close_leaves_every_timer_idle_and_calls_nothing)
 	EXPECT_EQ(3, marks_called(self->mark, MANY));
 	for (i = 0; i < MANY; i++)
 		ASSERT_FALSE(twheel_timer_pending(&self->mark[i].timer));
-	/* So they can be started in another one. */
+	/* After that they can be started in another one. */
 	ASSERT_EQ(0, lib_open(&self->w, TWHEEL_CALLER, 0, TW_MS));
 	for (i = 0; i < MANY; i++)
 		twheel_start(self->w, &self->mark[i].timer, TW_MS);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * In place of the kernel's harness, which nobody has who builds the library alone: what
- * libtwheel's tests need of it on this machine, with the same meaning.  In the virtual machine
- * the same tests run with the kernel's.
- *
- * Each test runs in a process of its own, which ends it when it takes too long.  A failed ASSERT
- * leaves the test; the teardown is done in any case, if the setup was.
+ * This takes the place of the kernel's harness, which is missing if the library is built alone: it
+ * has the parts that libtwheel's tests need, with the same meaning.  In the virtual machine the
+ * same tests run with the kernel's.  Each test runs in a process of its own, which is ended if it
+ * takes too long.  If an ASSERT fails, the test ends.  If the setup was done, the teardown is done,
+ * too.
  */
 #ifndef LIB_KSELFTEST_HARNESS_H
 #define LIB_KSELFTEST_HARNESS_H
@@ -45,9 +44,9 @@ struct __test_metadata {
 	unsigned int limit_s;
 	struct __test_metadata *next;
 
-	/* In the process of the test. */
+	/* The process of the test has these. */
 	int exit_code;
-	bool trigger;		/* what follows an EXPECT is to run */
+	bool trigger;		/* the code behind an EXPECT runs */
 	bool aborted;		/* an ASSERT failed */
 	bool setup_completed;
 	char *reason;		/* why it was skipped; shared with the parent */
@@ -98,7 +97,7 @@ static inline bool __bail(bool assert, struct __test_metadata *t)
 
 #define FIXTURE_DATA(fixture)	struct _data_##fixture
 
-/* Followed by the members. */
+/* The members follow. */
 #define FIXTURE(fixture)								\
 	static struct __fixture_metadata _fixture_##fixture = { .name = #fixture };	\
 	struct _variant_##fixture;							\
@@ -106,7 +105,7 @@ static inline bool __bail(bool assert, struct __test_metadata *t)
 
 #define FIXTURE_VARIANT(fixture)	struct _variant_##fixture
 
-/* Followed by the initializer. */
+/* The initializer follows. */
 #define FIXTURE_VARIANT_ADD(fixture, variant)						\
 	static const struct _variant_##fixture _data_##fixture##_##variant;		\
 	static struct __variant_metadata _variant_##fixture##_##variant = {		\
@@ -174,7 +173,7 @@ static inline bool __bail(bool assert, struct __test_metadata *t)
 	__ADD_TEST(global, test, 30)							\
 	static void test(struct __test_metadata *_metadata __attribute__((unused)))
 
-/* What may follow is done if the comparison fails. */
+/* If the comparison fails, the code that follows is run. */
 #define __HANDLER(assert) \
 	for (; _metadata->trigger; _metadata->trigger = __bail(assert, _metadata))
 
@@ -225,7 +224,7 @@ static void __too_long(int signal)
 	kill(-__running, SIGKILL);
 }
 
-/* Its exit status, or minus the signal that killed it. */
+/* Return the exit status of the test, or minus the signal that killed it. */
 static int __run_process(struct __test_metadata *t, const void *variant)
 {
 	int status;

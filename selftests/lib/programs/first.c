@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * first.c - a program that has all inline functions and macros of <twheel.h>, in C and in C++;
- * without the functions, if TWHEEL_NO_INLINE is defined
+ * first.c - a program that uses all inline functions and macros of <twheel.h>, in C and in C++; if
+ * TWHEEL_NO_INLINE is defined, without the functions
  */
 #include <string.h>
 #include <twheel.h>

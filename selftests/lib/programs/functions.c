@@ -28,7 +28,7 @@ static int nr_mappings(void)
 	return lines;
 }
 
-/* Sets a pointer to a function, which is no pointer to an object. */
+/* Set a pointer to a function, which is no pointer to an object. */
 static int find(void *function, void *handle, const char *name)
 {
 	void *found = dlsym(handle, name);
