@@ -82,7 +82,7 @@ static void expect_group(struct __test_metadata *_metadata, int fd, const __u64 
 
 /*
  * Arm all deadlines, which must be in the future, and go from edge to edge: a nanosecond before
- * each edge there is no event, and on it exactly the events of that edge. Sorts the deadlines.
+ * each edge there is no event, and on it exactly the events of that edge. This sorts the deadlines.
  */
 static void expect_exact(struct __test_metadata *_metadata, int fd, __u64 tick_ns,
 			 __u64 *deadlines_ns, int nr)
@@ -146,8 +146,8 @@ TEST_F(arm, all_timeouts_of_one_tick_expire_together)
 
 /*
  * The distances at which a wheel takes another level: the span of the first level, then 128 times
- * as much for each further one; with one level, whole rounds of it. Each with its neighbours on
- * both sides.
+ * as much for each further one; if there is one level, whole rounds of it. Each has its neighbours
+ * on both sides.
  */
 static int fill_spans(__u64 *deadlines_ns, int max, __u64 base_ns, __u64 tick_ns, __u64 slots)
 {
@@ -413,7 +413,7 @@ TEST_F(arm, end_of_time_reads_back_as_such_and_so_does_what_reaches_beyond_it)
 	EXPECT_EQ(TWHEEL_TIME_NEVER, info.next_expiry_ns);
 }
 
-/* As a deadline that somebody computed by a subtraction. */
+/* The deadline looks as if a program had computed it by a subtraction. */
 TEST_F(arm, a_time_that_has_become_negative_says_einval)
 {
 	const __u64 negative[] = { -5ULL, ~0ULL, TWHEEL_TIME_NEVER + 1 };
@@ -455,8 +455,8 @@ TEST_F(arm, end_of_time_never_expires)
 }
 
 /*
- * With this tick the end of time is an edge, which the clock can reach. The wheel has entries
- * there, which serve timeouts that were armed later.
+ * If the tick is this long, the end of time is an edge, which the clock can reach. The wheel has
+ * entries there, which serve timeouts that were armed later.
  */
 TEST(end_of_time_that_is_an_edge_never_expires)
 {

@@ -201,7 +201,7 @@ TEST_F(bad, a_bad_field_of_an_element_is_refused_in_its_result)
 	}
 }
 
-/* Every other element is bad: the good ones are done nevertheless. */
+/* If every other element is bad, the good ones are done nevertheless. */
 TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 {
 	struct twheel_arm arms[7] = {};
@@ -223,7 +223,7 @@ TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 	EXPECT_EQ(3, self->before.info.live);
 }
 
-/* An array that is used again: no element keeps the id of an earlier call. */
+/* If an array is used again, no element keeps the id of an earlier call. */
 struct wide_arm {
 	struct twheel_arm arm;
 	__u64 unknown;
@@ -275,7 +275,7 @@ TEST(refused_element_of_arm_has_no_id)
 
 /* ---- pointers ------------------------------------------------------------ */
 
-/* Addresses that no caller can have: NULL, not mapped, the kernel's, the end. */
+/* Fill in addresses that no caller can have: NULL, not mapped, the kernel's, the end. */
 static void fill_wild(size_t page, __u64 wild[4])
 {
 	void *hole = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -323,7 +323,7 @@ TEST_F(bad, elements_that_cannot_be_reached_say_efault)
 	}
 }
 
-/* INFO and LIST write their argument back, and vectors write how far they came. */
+/* INFO and LIST write their argument back, and vectors write how many elements were attempted. */
 TEST_F(bad, argument_that_cannot_be_written_back_says_efault)
 {
 	const unsigned long written[] = {
@@ -394,7 +394,7 @@ TEST_F(bad, command_of_another_magic_says_enotty)
 
 	for (nr = 0; nr < 32; nr++) {
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, _IO(TWHEEL_IOC_MAGIC ^ 1, nr), &argument));
-		/* A command of a terminal. */
+		/* This is a command of a terminal. */
 		EXPECT_EQ(-ENOTTY, tw_ioctl(self->fd, TCGETS + nr, &argument));
 	}
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Another call in the middle of a call, after that has reported a result and before it has done
- * what it reported.
+ * Another call in the middle of a call, after that has copied out a result and before it has done
+ * what the result says.
  *
- * A call copies the result of an element out, and then does what it reported. Here a call is held
- * in between, or before a batch, by a fault in the memory that it writes to (twheel_held.h), and
- * another call begins and ends meanwhile. G3: each timeout has exactly one outcome, as if one
- * call had come after the other. A model of the wheel says which.
+ * A call copies the result of an element out, and then does what the result says. Here a call is
+ * held in between, or before a batch, by a fault in the memory that it writes to (twheel_held.h),
+ * and another call begins and ends while it is held. G3: each timeout has exactly one outcome, as
+ * if one call had come after the other. A model of the wheel says which.
  *
  * A call is also held while it copies in, before it has looked an element up.
  */
@@ -38,7 +38,7 @@ enum state { ABSENT, PENDING, UNREAD, DRAINED };
 
 struct line {
 	enum state state;
-	__u64 id;		/* its last one, 0 if none */
+	__u64 id;		/* the id of its last timeout, 0 if none */
 	__u64 deadline_ns;
 };
 
@@ -313,7 +313,7 @@ static void world_settle(struct __test_metadata *_metadata, struct world *world)
 {
 	struct twheel_info info;
 
-	/* A timeout that was due when armed has expired by then, too. */
+	/* If a timeout was due when armed, it has expired by then, too. */
 	if (!world->draining)
 		world_advance(_metadata, world, world->now_ns);
 	expect_lines(_metadata, world);
@@ -346,12 +346,12 @@ FIXTURE(held) {
 
 FIXTURE_VARIANT(held) {
 	unsigned long cmd;
-	enum twheel_op op;	/* of a write() */
+	enum twheel_op op;	/* the operation of a write() */
 	bool keyed;
 	bool present;		/* ARM finds the keys */
 	__u32 flags;		/* TWHEEL_ARM_*, but for _ABSOLUTE */
-	bool pieces;		/* readv() */
-	/* The call looks up this many elements before it copies out the first result. */
+	bool pieces;		/* the read is a readv() */
+	/* The call finds this many elements before it copies out the first result. */
 	int batch;
 };
 
@@ -412,16 +412,16 @@ FIXTURE_TEARDOWN(held)
 }
 
 /*
- * Where a call is held, before it writes or reads this many bytes of an element; and which
- * timeout the other call is about: that of this element, one whose result was copied out before,
- * or one whose result was not copied out yet.
+ * The place at which a call is held: before it writes or reads this many bytes of an element. It
+ * also says which timeout the other call is about: that of this element, one whose result was
+ * copied out before, or one whose result was not copied out yet.
  */
 struct place {
 	const char *name;
 	int entry;
 	bool amid;		/* the id was copied out, and the rest was not */
 	bool reads;
-	int victim;		/* counted from the element */
+	int victim;		/* relative to the element */
 	bool settled;		/* the existing timeouts are in the wheel, not in the inbox */
 };
 
@@ -444,8 +444,8 @@ struct round {
 	struct held_call call;
 	struct held_memory *memory;
 	char *entries;		/* in that memory */
-	__u32 size;		/* of an element */
-	int first;		/* element of the batch that is held */
+	__u32 size;		/* size of an element */
+	int first;		/* first element of the batch that is held */
 	struct said said[NR];
 };
 
@@ -486,7 +486,7 @@ static __u32 entry_size(unsigned long cmd)
 	}
 }
 
-/* The offset behind the id if that is copied out, and otherwise that of the result. */
+/* If the id is copied out, return the offset behind it, and otherwise that of the result. */
 static __u32 element_front(unsigned long cmd)
 {
 	switch (cmd) {
@@ -542,7 +542,7 @@ static void round_prepare(struct __test_metadata *_metadata,
 		world_arm(_metadata, &round->world, 0, NR + 1);
 	else
 		world_arm(_metadata, &round->world, BYSTANDER, 1);
-	/* Move timeouts from the inbox into the wheel, if the variant wants that. */
+	/* If the variant wants that, move timeouts from the inbox into the wheel. */
 	if (round->place->settled)
 		world_advance(_metadata, &round->world, 0);
 	if (variant->cmd == HELD_READ)
@@ -589,7 +589,7 @@ static void find_ids(struct __test_metadata *_metadata, struct world *world)
 	}
 }
 
-/* Have the call held; the batches before are done, in the model too. */
+/* Let the call be held; the batches before are done, in the model too. */
 static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *self,
 			const FIXTURE_VARIANT(held) *variant, struct round *round)
 {
@@ -633,9 +633,9 @@ static bool was_seen(const FIXTURE_VARIANT(held) *variant, const struct round *r
 }
 
 /*
- * The results of ARM and REARM for the held batch and the rest, if DRAIN came in between. A call
- * that has attempted nothing leaves untouched the elements that it has not reported, and those
- * that it has refused.
+ * The results of ARM and REARM for the held batch and the rest, if DRAIN came in between. If a call
+ * has attempted nothing, it leaves elements untouched that it has not reported, and those that it
+ * has refused.
  */
 static struct said results_of_drain(const FIXTURE_VARIANT(held) *variant, struct round *round,
 				    int i)
@@ -720,8 +720,8 @@ static void expect_vector(struct __test_metadata *_metadata,
 }
 
 /*
- * LIST goes in the order of places, which is that of lines; each step shows them as they are
- * then.
+ * LIST goes in the order of places, which is that of lines; each step shows their state at that
+ * time.
  */
 static void expect_list(struct __test_metadata *_metadata, const FIXTURE_VARIANT(held) *variant,
 			struct round *round)
@@ -742,8 +742,8 @@ static void expect_list(struct __test_metadata *_metadata, const FIXTURE_VARIANT
 }
 
 /*
- * Events that existed when the read began, the oldest first, without those revoked or read since.
- * The victim may have expired once more.
+ * Expect the events that existed when the read began, the oldest first, without those revoked or
+ * read since. The victim may have expired once more.
  */
 static void expect_read(struct __test_metadata *_metadata, struct round *round)
 {
@@ -773,7 +773,7 @@ static void expect_read(struct __test_metadata *_metadata, struct round *round)
 	}
 }
 
-/* write() ends with the first record that is refused. */
+/* If a record is refused, write() ends with it. */
 static void expect_write(struct __test_metadata *_metadata,
 			 const FIXTURE_VARIANT(held) *variant, struct round *round)
 {
@@ -836,7 +836,7 @@ BETWEEN(queries_and_reads)
 	ASSERT_EQ(0, close(dup(fd)));
 }
 
-/* Another timeout is armed; in a keyed wheel, it has a key that the held call has, too. */
+/* Another timeout is armed; if the wheel is keyed, its key is also one of the held call's. */
 BETWEEN(arm)
 {
 	int i = round->world.keyed ? round->victim : OTHER;
@@ -857,7 +857,7 @@ BETWEEN(rearm)
 					 OTHER_NS, 0));
 }
 
-/* Later, and back to the first deadline: the state may be the one that the call saw. */
+/* Re-arm later, and back to the first deadline: the state may be the one that the call saw. */
 BETWEEN(rearm_there_and_back)
 {
 	__u64 deadline_ns = round->world.line[round->victim].deadline_ns;
@@ -879,7 +879,7 @@ BETWEEN(cancel)
 	EXPECT_EQ(said.result, tw_cancel1(round->world.fd, victim_id(round)));
 }
 
-/* G8: the next timeout may get the place. In a keyed wheel, it gets the key. */
+/* G8: the next timeout may get the place. If the wheel is keyed, it gets the key. */
 BETWEEN(cancel_and_arm)
 {
 	cancel(_metadata, round);
@@ -920,7 +920,7 @@ BETWEEN(drain_and_read)
 
 /* ---- rounds ------------------------------------------------------------------------ */
 
-/* An id that ARM has copied out, and whose timeout does not exist yet, names nothing (G8). */
+/* If ARM has copied out an id, and the timeout does not exist yet, the id names nothing (G8). */
 static void expect_copied_ids_name_nothing(struct __test_metadata *_metadata,
 					   const FIXTURE_VARIANT(held) *variant,
 					 const struct round *round)

@@ -159,7 +159,7 @@ TEST_F(cancel, siblings_of_the_same_tick_are_not_touched)
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(0, tw_arm_at(self->fd, 10 * TW_MS, &ids[i]));
 	}
-	/* Every other one is cancelled: half of them are pending, and half have an unread event. */
+	/* Cancel every other one: half of them are pending, and half have an unread event. */
 	for (i = 0; i < 10; i += 2) {
 		ASSERT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, ids[i]));
 	}

@@ -95,8 +95,8 @@ TEST_F_TIMEOUT(close, a_wheel_can_be_closed_amid_expiries, 100)
 }
 
 /*
- * A wheel gives the memory of a burst back after a second. Here the wheel is closed by then, and
- * so is that work; other users of its memory notice nothing.
+ * A wheel gives the memory of a burst back after a second. If the wheel is closed before, that work
+ * is cancelled; other users of its memory notice nothing.
  */
 TEST_F_TIMEOUT(close, a_wheel_can_be_closed_before_the_memory_of_a_burst_is_given_back, 60)
 {
@@ -234,7 +234,7 @@ static int close_beneath(struct __test_metadata *_metadata, enum blocked_in wher
 	return blocked.ret;
 }
 
-/* As with any file: a call that is under way keeps it until the call returns. */
+/* If a call is under way, it keeps the file until it returns, as with any file. */
 TEST_F_TIMEOUT(close, close_lets_a_blocked_read_finish, 60)
 {
 	int fd = tw_open(O_CLOEXEC);
@@ -245,7 +245,7 @@ TEST_F_TIMEOUT(close, close_lets_a_blocked_read_finish, 60)
 	EXPECT_EQ(1, close_beneath(_metadata, IN_READ, fd, 0));
 }
 
-/* poll() looks the descriptor up again when it is woken. */
+/* When poll() is woken, it gets the file from the descriptor again. */
 TEST_F_TIMEOUT(close, poll_says_nval_for_a_closed_descriptor, 60)
 {
 	int fd = tw_open(O_CLOEXEC);

@@ -222,7 +222,7 @@ static void *drain_aside(void *arg)
 	return (void *)(long)tw_drain(*(int *)arg);
 }
 
-/* DRAIN of so many takes a while. */
+/* DRAIN of so many timeouts takes a while. */
 TEST(info_says_draining_from_the_first_eshutdown_on)
 {
 	static struct twheel_arm arms[65536];
@@ -270,7 +270,7 @@ TEST_F(drain, setup_of_a_wheel_that_was_never_set_up_says_eshutdown_and_starts_n
 	close(fd);
 }
 
-/* No element may look armed if the call armed nothing. */
+/* If the call armed nothing, no element may look armed. */
 TEST_F(drain, arm_on_a_wheel_that_was_never_set_up_reports_no_success)
 {
 	struct twheel_arm arms[3] = {};
@@ -513,7 +513,7 @@ TEST_F(drain, poll_says_hup_for_ever_and_in_while_something_is_left)
 	EXPECT_EQ(POLLHUP, tw_poll(self->fd, all, 0));
 }
 
-/* A child that does one blocking call and exits with 0 if it says what it must. */
+/* A child makes one blocking call; if that returns what it must, the child exits with 0. */
 static void expect_drain_wakes(struct __test_metadata *_metadata, int fd, bool by_poll)
 {
 	struct twheel_event event;
@@ -542,7 +542,7 @@ TEST_F(drain, drain_wakes_a_sleeping_poller_with_hup)
 	expect_drain_wakes(_metadata, tw_virtual(0, TW_MS), true);
 }
 
-/* No kthread could wake them. */
+/* There is no kthread that could wake them. */
 TEST_F(drain, drain_wakes_the_blocked_reader_of_a_wheel_never_armed)
 {
 	expect_drain_wakes(_metadata, tw_open(0), false);
@@ -594,7 +594,7 @@ TEST_F(drain, revoking_the_last_event_is_the_end)
 
 static struct twheel_arm longest[LONGEST];
 
-/* A thread that waits for another one, and for some time, and drains the wheel. */
+/* A thread that waits for another one, waits for some time, and drains the wheel. */
 struct drainer {
 	int fd;
 	int ret;
@@ -612,7 +612,7 @@ static void *drain_later(void *arg)
 	return NULL;
 }
 
-/* A wheel, and in longest[] one-shots at NEAR that are yet to be armed. */
+/* Make a wheel, and prepare one-shots at NEAR in longest[]. */
 static int open_for_longest(struct __test_metadata *_metadata)
 {
 	int i, fd = tw_virtual(O_NONBLOCK, TW_MS);
@@ -628,7 +628,7 @@ static int open_for_longest(struct __test_metadata *_metadata)
 	return fd;
 }
 
-/* The same, armed. */
+/* Do the same, and arm them. */
 static int open_with_longest(struct __test_metadata *_metadata)
 {
 	int fd = open_for_longest(_metadata);
@@ -743,7 +743,7 @@ static void expect_drained(struct __test_metadata *_metadata, int fd, __u32 nr, 
 	EXPECT_EQ(nr, total);
 }
 
-/* An element that was not attempted says so, also in an array of zeroes. */
+/* If an element was not attempted, it says so, even in an array of zeroes. */
 static void arm_beside_drain(struct __test_metadata *_metadata, __s64 delay_ns)
 {
 	int i, ret, fd = open_for_longest(_metadata);
@@ -823,7 +823,7 @@ static __u64 duration_ns(struct __test_metadata *_metadata, unsigned long cmd)
 	return shortest_ns;
 }
 
-/* The drain begins before the call, twice during it, and after its end, in turns. */
+/* Let the drain begin before the call, twice during it, and after its end, in turn. */
 static void cut_short(struct __test_metadata *_metadata, unsigned long cmd,
 		      void (*attempt)(struct __test_metadata *_metadata, __s64 delay_ns))
 {

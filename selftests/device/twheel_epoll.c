@@ -49,7 +49,7 @@ static int watch_again(int ep, int fd, __u32 events)
 	return epoll_ctl(ep, EPOLL_CTL_MOD, fd, &event) ? -errno : 0;
 }
 
-/* The events that epoll reports for its only descriptor; 0 if none. */
+/* Return the events that epoll reports for its only descriptor; 0 if none. */
 static int said(int ep, int timeout_ms)
 {
 	struct epoll_event event = { .events = TW_POISON32 };
@@ -58,7 +58,7 @@ static int said(int ep, int timeout_ms)
 	return ret < 0 ? -errno : ret ? (int)event.events : 0;
 }
 
-/* nr timeouts expire on the next tick. */
+/* Let nr timeouts expire on the next tick. */
 static void expire(struct __test_metadata *_metadata, int fd, __u64 *now_ns, int nr)
 {
 	__u64 id;
@@ -315,8 +315,8 @@ TEST_F(epoll, two_wheels_in_one_epoll_are_both_reported)
 
 /*
  * Each thread sleeps in its own or in a shared epoll without a time limit. When it is woken, it
- * reads one event at a time (level) or all there are (edge). The main thread never reads: an
- * event that a sleeper misses stays unread.
+ * reads one event at a time (level) or all there are (edge). The main thread never reads: if a
+ * sleeper misses an event, that stays unread.
  */
 static struct crowd {
 	int fd;
@@ -331,7 +331,7 @@ static struct crowd {
 	} member[THREADS];
 } crowd;
 
-/* false when there was none. */
+/* Return false if there was none. */
 static bool crowd_read(void)
 {
 	struct twheel_event event;
@@ -504,7 +504,7 @@ static int sleeper_start(struct sleeper *s, int ep)
 	return tw_wait_asleep(s->tid);
 }
 
-/* The events that woke it; 0 if nothing did. */
+/* Return the events that woke it; 0 if nothing did. */
 static int sleeper_join(struct sleeper *s)
 {
 	pthread_join(s->thread, NULL);
@@ -524,7 +524,7 @@ static void sleepers_start(struct __test_metadata *_metadata, int fd, __u32 even
 	}
 }
 
-/* None of them goes back to wait: an event that one leaves is for the next. */
+/* None of them goes back to wait: if one leaves an event, it is for the next. */
 TEST_F_TIMEOUT(epoll, a_burst_wakes_as_many_exclusive_sleepers_as_it_has_events, 60)
 {
 	int i;
@@ -535,7 +535,7 @@ TEST_F_TIMEOUT(epoll, a_burst_wakes_as_many_exclusive_sleepers_as_it_has_events,
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
 }
 
-/* How many sleepers are woken, if this many should be. */
+/* Return how many sleepers are woken, if this many should be. */
 static int nr_woken_of_all(int wanted)
 {
 	int tries, i, nr = 0;
@@ -545,7 +545,7 @@ static int nr_woken_of_all(int wanted)
 		for (nr = i = 0; i < THREADS; i++)
 			nr += sleepers[i].woken;
 	}
-	/* A sleeper that is woken in vain would be awake by now. */
+	/* If a sleeper was woken in vain, it would be awake by now. */
 	tw_sleep(20 * TW_MS);
 	for (nr = i = 0; i < THREADS; i++)
 		nr += sleepers[i].woken;
@@ -574,7 +574,7 @@ static void fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
 	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 }
 
-/* The second place gets free in a wheel that is not full: the first one has to wake all. */
+/* If the second place gets free, the wheel is not full: the first one has to wake all. */
 TEST_F_TIMEOUT(epoll, all_exclusive_sleepers_for_out_wake_when_a_full_wheel_has_room, 60)
 {
 	__u64 ids[PLACES];
@@ -623,7 +623,7 @@ TEST_F_TIMEOUT(epoll, drain_with_events_left_wakes_all_exclusive_sleepers, 60)
 
 /* ---- two sleepers, and an epoll within an epoll ---------------------------- */
 
-/* How many of the first two sleepers are woken, if this many should be. */
+/* Return how many of the first two sleepers are woken, if this many should be. */
 static int nr_woken(int wanted)
 {
 	int tries;
@@ -633,7 +633,7 @@ static int nr_woken(int wanted)
 			break;
 		tw_sleep(TW_MS);
 	}
-	/* A sleeper that is woken in vain would be awake by now. */
+	/* If a sleeper was woken in vain, it would be awake by now. */
 	if (wanted < 2)
 		tw_sleep(50 * TW_MS);
 	return sleepers[0].woken + sleepers[1].woken;
@@ -702,13 +702,15 @@ TEST_F_TIMEOUT(nest, a_nested_epoll_wakes_both_sleepers_by_level_and_one_by_edge
 		ASSERT_EQ(0, sleeper_start(&sleepers[i], self->outer));
 	EXPIRE(1);
 	EXPECT_EQ(wanted, nr_woken(wanted));
-	/* For the sleepers that are still asleep. */
+	/* This is for the sleepers that are still asleep. */
 	EXPIRE(1);
 	for (i = 0; i < 2; i++)
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
 }
 
-/* With an edge trigger, the inner sleeper may take the event that the outer one was woken for. */
+/*
+ * If the trigger is an edge, the inner sleeper may take the event that the outer one was woken for.
+ */
 TEST_F_TIMEOUT(nest, a_sleeper_in_the_inner_epoll_is_woken, 60)
 {
 	ASSERT_EQ(0, sleeper_start(&sleepers[0], self->outer));
@@ -847,7 +849,7 @@ static void *many_run(void *arg)
 	}
 }
 
-/* As many edges as sleepers, all at one tick, from several kthreads */
+/* There are as many edges as sleepers, all at one tick, from several kthreads. */
 TEST_F_TIMEOUT(real_clock, each_of_ten_sleepers_gets_one_of_ten_wheels, 90)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
@@ -913,7 +915,7 @@ static void *wait_briefly(void *arg)
 }
 
 /*
- * An event that comes when one of two sleepers gives up is not lost to the other one. It comes at
+ * If an event comes when one of two sleepers gives up, it is not lost to the other one. It comes at
  * any time around the end of the shorter wait, which begins last and so is the first that epoll
  * wakes.
  */
@@ -935,7 +937,7 @@ TEST_F_TIMEOUT(real_clock, an_expiry_at_the_end_of_a_wait_wakes_somebody, 90)
 		ASSERT_EQ(1, epoll_wait(self->ep, &event, 1, TW_PATIENCE_MS))
 			TH_LOG("round %u", race.rounds);
 		pthread_join(thread, NULL);
-		/* The event is for the other sleeper, if that was woken only after us. */
+		/* If the other sleeper was woken only after us, the event is for it. */
 		while (tw_poll(self->fd, POLLIN, 2) == POLLIN)
 			ASSERT_LT(0, tw_read(self->fd, events, 4));
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SETUP's event_size: the length of each event of read(). A program of a newer header asks for
- * longer events than this kernel knows; it gets zeroes for the rest, and all rules of read() go
- * by that size (G4: an event that was not copied as a whole stays).
+ * SETUP's event_size: the length of each event of read(). If a program has a newer header, it asks
+ * for longer events than this kernel knows. It gets zeroes for the rest, and all rules of read() go
+ * by that size (G4: if an event was not copied as a whole, it stays).
  */
 #include "twheel_test.h"
 
@@ -10,12 +10,12 @@
 #include <sys/uio.h>
 
 #define KNOWN	((int)sizeof(struct twheel_event))
-#define EVENTS	100	/* some more than the kernel copies at a time */
+#define EVENTS	100	/* more than the kernel copies at a time */
 
 FIXTURE(event_size) {
 	int fd;
-	__u32 size;		/* in force */
-	char *bad;		/* faults; there is space for all events in front of it */
+	__u32 size;		/* the size in force */
+	char *bad;		/* this page faults; there is space for all events in front of it */
 	char *room;		/* for one event less a byte more than all, poisoned */
 };
 
@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(event_size)
 	close(self->fd);
 }
 
-/* Unread events with user_data first to first + nr - 1, in this order. */
+/* Make unread events with user_data first to first + nr - 1, in this order. */
 static void make_events(struct __test_metadata *_metadata, int fd, int first, int nr)
 {
 	struct twheel_info info;
@@ -76,7 +76,7 @@ static void make_events(struct __test_metadata *_metadata, int fd, int first, in
 	ASSERT_EQ(0, tw_advance(fd, info.now_ns + nr * TW_MS));
 }
 
-/* At bytes there are the events first to first + nr - 1, each followed by zeroes. */
+/* Expect the events first to first + nr - 1 at bytes, each followed by zeroes. */
 static void expect_events(struct __test_metadata *_metadata, const char *bytes, __u32 size,
 			  int first, int nr)
 {
@@ -102,7 +102,7 @@ static void expect_poison(struct __test_metadata *_metadata, const char *bytes, 
 		ASSERT_EQ(TW_POISON, (unsigned char)bytes[i]);
 }
 
-/* The result of read(), or -errno. */
+/* Return the result of read(), or -errno. */
 static ssize_t read_bytes(int fd, void *to, size_t length)
 {
 	ssize_t ret = read(fd, to, length);
@@ -172,7 +172,7 @@ TEST_F(event_size, an_event_cut_by_a_fault_stays)
 	}
 }
 
-/* G4: an event that faults in its middle is copied again, to its own place. */
+/* G4: if an event faults in its middle, it is copied again, to its own place. */
 TEST_F(event_size, a_read_into_fresh_memory_shifts_no_event)
 {
 	const size_t length = EVENTS * self->size;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Vectors that reach into memory that cannot be read, or can be read but not written. The
- * elements before the fault are done, reported and counted; those from the fault on are not done;
- * and if there is no element before the fault, nothing happens.
+ * Vectors that reach into memory that cannot be read, or can be read but not written. The elements
+ * before the fault are done, reported and counted; those from the fault on are not done. If there
+ * is no element before the fault, nothing happens.
  */
 #include "twheel_commands.h"
 #include "twheel_keyed.h"
@@ -20,9 +20,9 @@ FIXTURE(faults) {
 };
 
 FIXTURE_VARIANT(faults) {
-	/* of the memory after the good elements */
+	/* protection of the memory after the good elements */
 	int protection;
-	/* how much of the first bad element is still in the good part */
+	/* how many bytes of the first bad element are still in the good part */
 	size_t inside;
 };
 
@@ -90,7 +90,9 @@ static void *place(struct __test_metadata *_metadata, size_t page,
 	return at;
 }
 
-/* The result of the call: how many elements were done, or an error if none was. */
+/*
+ * Return the result that the call must have: how many elements were done, or an error if none was.
+ */
 static int expected(int nr_good)
 {
 	return nr_good ? nr_good : -EFAULT;
@@ -196,7 +198,7 @@ TEST_F(faults, cancel_does_the_elements_before_a_fault)
 	}
 }
 
-/* Some move later, and some earlier; of each length half are in the inbox. */
+/* Some move later, and some earlier; half of those of each length are in the inbox. */
 TEST_F(faults, rearm_does_the_elements_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
@@ -253,7 +255,7 @@ TEST_F(faults, query_does_the_elements_before_a_fault)
 	}
 }
 
-/* The walk goes on with the row that could not be written. */
+/* The walk goes on with the row that could not be copied out. */
 TEST_F(faults, list_writes_the_rows_before_a_fault_and_loses_none)
 {
 	static struct twheel_status rows[MOST];
@@ -292,7 +294,7 @@ TEST_F(faults, list_writes_the_rows_before_a_fault_and_loses_none)
 
 /* ---- the same by keys ------------------------------------------------------ */
 
-/* The call looks for each key: those from the fault on are unchanged. */
+/* Query each key: those from the fault on are unchanged. */
 static void expect_keys(struct __test_metadata *_metadata, int fd, int nr, __u64 done_ns,
 			int nr_good, __u64 rest_ns)
 {
@@ -320,7 +322,7 @@ static void cancel_keys(struct __test_metadata *_metadata, int fd, int nr)
 	ASSERT_EQ(0, live(fd));
 }
 
-/* A key behind the fault has not been taken, and can be. */
+/* If a key is behind the fault, it has not been taken, and can be. */
 TEST_F(faults, arm_creates_the_keys_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
@@ -371,7 +373,7 @@ TEST_F(faults, arm_replaces_the_keys_before_a_fault)
 	}
 }
 
-/* The keys are present and new by turns, and each comes once more at the end of the good part. */
+/* The keys are present and new in turn, and each comes once more at the end of the good part. */
 TEST_F(faults, arm_does_keys_of_each_kind_before_a_fault)
 {
 	static struct twheel_arm arms[MOST];
@@ -447,7 +449,7 @@ TEST_F(faults, rearm_and_cancel_and_query_by_key_do_the_elements_before_a_fault)
 
 /* ---- elements refused before, and setting up --------------------------------- */
 
-/* One element was attempted and failed by itself: the call as a whole did not fail. */
+/* If one element was attempted and failed by itself, the call as a whole did not fail. */
 TEST_F(faults, element_refused_before_a_fault_was_attempted)
 {
 	struct twheel_arm arms[1 + BAD] = {}, *at;
@@ -462,7 +464,7 @@ TEST_F(faults, element_refused_before_a_fault_was_attempted)
 	EXPECT_EQ(0, live(self->fd));
 }
 
-/* A call with one element takes another path. */
+/* If a call has one element, it takes another path. */
 TEST_F(faults, single_element_that_faults_fails_the_call)
 {
 	struct twheel_cancel cancels[BAD] = {};
@@ -562,7 +564,7 @@ TEST_F(faults, results_behind_a_fault_are_as_they_were)
 	EXPECT_EQ(per_page, live(self->fd));
 }
 
-/* A wheel that nobody has set up: a call that failed as a whole was not the first ARM. */
+/* If nobody has set up a wheel, a call that failed as a whole was not the first ARM. */
 TEST_F(faults, arm_that_arms_nothing_leaves_setup_open)
 {
 	struct twheel_arm arms[BAD] = {}, *at;
@@ -614,7 +616,7 @@ FIXTURE_TEARDOWN(top)
 	close(self->fd);
 }
 
-/* Fewer elements than a batch has, as many, and more. */
+/* Lengths are shorter than a batch, as long, and longer. */
 static const int tops[] = { 0, 1, 2, 31, 32, 33, 64, 200 };
 
 #define MOST_TOPS	200
@@ -705,7 +707,7 @@ static __u32 killed_after(struct __test_metadata *_metadata, int fd, struct shar
 	return shared->vector.nr_done;
 }
 
-/* Processes are killed at any moment of a vector, on wheels of this kind. */
+/* Kill processes at any moment of a vector, on wheels of this kind. */
 static void kill_some(struct __test_metadata *_metadata, __u32 setup_flags)
 {
 	const struct twheel_setup setup = {
@@ -821,8 +823,8 @@ TEST(element_of_a_key_that_ends_in_a_fresh_page_is_done)
 /* ---- memory that ends ---------------------------------------------------- */
 
 /*
- * Three timeouts, and two pages of which the second cannot be read, or not be written. A
- * structure that crosses the edge ends at any of its bytes.
+ * Three timeouts, and two pages, the second of which cannot be read, or not be written. If a
+ * structure crosses the edge, the edge may be at any of its bytes.
  */
 FIXTURE(memory) {
 	int fd;
@@ -901,7 +903,9 @@ static size_t written(unsigned long cmd, size_t stride)
 	case TWHEEL_IOC_INFO:
 		return sizeof(struct twheel_info);
 	case TWHEEL_IOC_LIST:
-		/* The part that a newer caller knows and this kernel does not is cleared. */
+		/*
+		 * If a newer caller knows a part that this kernel does not, that part is cleared.
+		 */
 		return entry ? stride : offsetofend(struct twheel_list, cursor);
 	case TWHEEL_IOC_ARM:
 	case TWHEEL_IOC_REARM:
@@ -943,7 +947,7 @@ TEST_F_TIMEOUT(memory, a_fault_within_an_argument_says_efault, 120)
 	}
 }
 
-/* The part that a newer caller knows and this kernel does not is cleared. */
+/* If a newer caller knows a part that this kernel does not, that part is cleared. */
 TEST_F_TIMEOUT(memory, a_fault_within_the_tail_of_a_larger_info_says_efault, 120)
 {
 	union tw_argument argument = {};
@@ -976,7 +980,7 @@ static int elements_done(struct __test_metadata *_metadata, int fd, unsigned lon
 	}
 }
 
-/* The first of three elements is good, and this many bytes of the second. */
+/* Place the elements so that the first of three is good, and this many bytes of the second. */
 static void element_across_the_edge(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 				    int protection, const struct tw_command *command,
 				  __u32 stride, size_t good)
@@ -1029,14 +1033,17 @@ TEST_F_TIMEOUT(memory, a_fault_within_an_element_stops_before_it, 100)
 		for (k = 0; k < stride; k += 8)
 			element_across_the_edge(_metadata, self, variant->protection, command,
 						stride, k);
-		/* With a tail that has to be zero, and is read. */
+		/* Elements have a tail that has to be zero, and is read. */
 		for (k = 0; stride && k < stride + 24; k += 8)
 			element_across_the_edge(_metadata, self, variant->protection, command,
 						stride + 24, k);
 	}
 }
 
-/* Each of three timeouts that expired has its event once: in this read, or in a later one. */
+/*
+ * Expect that each of three timeouts that expired has its event once: in this read, or in a later
+ * one.
+ */
 static void expect_three(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 			 const char *at, int got)
 {
@@ -1053,7 +1060,7 @@ static void expect_three(struct __test_metadata *_metadata, FIXTURE_DATA(memory)
 	}
 }
 
-/* However the call reads, it gets the events before the byte that it cannot write. */
+/* Expect the events before the byte that cannot be written, whichever call reads. */
 static void expect_events_before(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 				 const FIXTURE_VARIANT(memory) *variant, tw_read_call *call)
 {

@@ -136,7 +136,7 @@ static void expect_ticks(struct __test_metadata *_metadata, const char *text, co
 
 TEST_F(fdinfo, fdinfo_shows_the_numbers_of_info)
 {
-	const int first = 10;	/* of the counters */
+	const int first = 10;	/* value of the first counter */
 	struct twheel_info i = { .size = sizeof(i) };
 	int k, other;
 
@@ -226,7 +226,7 @@ TEST_F(fdinfo, bytes_do_not_grow_while_timeouts_come_and_go)
 	EXPECT_GT(2 * bytes, bytes_of(_metadata, self->fd));
 }
 
-/* The figures of the header: for the nodes of the index, and its buckets. */
+/* The header gives these figures for the nodes of the index, and its buckets. */
 TEST_F(fdinfo, bytes_of_a_keyed_wheel_are_20_to_60_more_for_each_timeout)
 {
 	enum { NR = 20 * CROWD };
@@ -287,7 +287,7 @@ TEST_F(fdinfo, fdinfo_shows_the_state_and_the_kthread_of_the_wheel)
 	ASSERT_ONE_EVENT(fd, &event, id);
 	close(fd);
 
-	/* A wheel that never started is drained, too. */
+	/* If a wheel never started, it is drained, too. */
 	fd = tw_open(O_NONBLOCK);
 	ASSERT_EQ(0, tw_drain(fd));
 	ASSERT_LT(0, read_fdinfo(fd, self->text, sizeof(self->text)));
@@ -324,7 +324,7 @@ TEST_F(fdinfo, fdinfo_shows_a_number_that_no_other_wheel_has)
 	ASSERT_LT(0, read_fdinfo(again, self->text, sizeof(self->text)));
 	EXPECT_EQ(first, strtoull(value_of(self->text, "wheel"), NULL, 10));
 	close(again);
-	/* The number is not used again after the wheel was closed.  REOPEN, too, takes one. */
+	/* If a wheel was closed, its number is not used again. REOPEN, too, takes one. */
 	first++;
 	for (i = 0; i < 3; i++) {
 		other = tw_open(O_CLOEXEC);
@@ -427,8 +427,8 @@ static bool container_opens(char fd)
 }
 
 /*
- * A namespace that root has made counts as a user of its own, and one of another user as that
- * user.
+ * If root has made a namespace, it counts as a user of its own; if another user has, it counts as
+ * that user.
  */
 TEST_F(fdinfo, fdinfo_shows_the_container_that_is_charged)
 {

@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(holding)
 	}
 }
 
-/* Have a call held before it writes to the element with this number. */
+/* Let a call be held before it writes to the element with this number. */
 static void hold(struct __test_metadata *_metadata, FIXTURE_DATA(holding) *self,
 		 unsigned long cmd, const void *entries, __u32 size, int nr, int good)
 {
@@ -166,7 +166,7 @@ TEST_F(holding, first_arm_says_eshutdown_after_a_keyed_setup_and_a_drain_in_betw
 
 /* ---- places that are taken, and not armed yet ------------------------------- */
 
-#define BATCH	32	/* of ARM */
+#define BATCH	32	/* the batch of ARM */
 
 TEST_F(holding, arm_has_its_places_before_it_copies_ids_out)
 {
@@ -193,7 +193,7 @@ TEST_F(holding, arm_has_its_places_before_it_copies_ids_out)
 }
 
 /*
- * Its memory is unmapped when it goes on: the timeouts whose ids were copied out are armed, and
+ * If its memory is unmapped when it goes on, the timeouts whose ids were copied out are armed, and
  * the other places are free again.
  */
 TEST_F(holding, arm_that_faults_after_all_gives_its_places_back)
@@ -224,7 +224,7 @@ FIXTURE(reader) {
 	FIXTURE_DATA(holding) holding;
 	struct twheel_arm arms[PERIODIC];
 	struct twheel_event events[PERIODIC];
-	/* of the events read: how many expirations, and which have ended */
+	/* sums of the events read: how many expirations, and which have ended */
 	__u64 expirations;
 	int delivered, drained;
 	bool ended[PERIODIC];
@@ -322,12 +322,12 @@ TEST_F(reader, a_reader_gets_the_periods_that_pass_during_its_read_once)
 	EXPECT_EQ(PERIODIC * (delay ? 1 : variant->repeats ?: 5), self->expirations);
 	ASSERT_EQ(0, tw_advance(fd, 65 * TW_MS));
 	expect_sums(_metadata, self, 0);
-	/* A fixed delay begins when the event was read. */
+	/* If the delay is fixed, it begins when the event was read. */
 	EXPECT_EQ(PERIODIC * (delay ? 2 : variant->repeats ?: 6), self->expirations);
 	EXPECT_EQ(!!variant->repeats, self->ended[0]);
 }
 
-/* G4: a timeout that goes on after the read is not lost if DRAIN comes before it. */
+/* G4: if a timeout would go on after the read, and DRAIN comes before that, it is not lost. */
 TEST_F(reader, a_reader_gets_each_last_event_when_drain_comes_in_between)
 {
 	int i, fd = self->holding.fd;
@@ -383,7 +383,7 @@ static void *arm_fast(void *arg)
 	return NULL;
 }
 
-/* Only in this case does a call fail that has done something. */
+/* Only in this case does a call fail although it has done something. */
 TEST_F(holding, arm_whose_vector_cannot_be_written_any_more_says_efault)
 {
 	struct arm_call call = { .fd = self->fd };
@@ -437,7 +437,7 @@ TEST_F(holding, read_takes_no_more_events_than_there_were)
 }
 
 /*
- * A row that was written before a change does not show it: the number has to be the one from
+ * If a row was written before a change, it does not show it: the number has to be the one from
  * before the change.
  */
 TEST_F(holding, list_reports_the_number_of_changes_at_its_beginning)

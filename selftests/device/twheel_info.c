@@ -105,7 +105,7 @@ TEST_F(info, lateness_is_counted_in_powers_of_two_of_ticks)
 			EXPECT_EQ(expected[k], info.late_ticks[k])
 				TH_LOG("%d ticks late, bucket %d", (int)late_ticks[i], k);
 		}
-		/* The next multiple of 16. */
+		/* This is the next multiple of 16. */
 		now_ns = tw_round_up(now_ns, 16 * TW_MS);
 		ASSERT_EQ(0, tw_advance(self->fd, now_ns));
 	}
@@ -128,7 +128,9 @@ TEST_F(info, lateness_is_that_of_each_timeout_of_a_tick)
 	EXPECT_EQ(4 * TW_MS, info.last_late_ns);
 }
 
-/* One for each timeout that the kthread expires, and none for the periods that follow. */
+/*
+ * Lateness counts for each timeout that the kthread expires, and not for the periods that follow.
+ */
 TEST_F(info, lateness_leaves_out_periods_and_timeouts_due_when_armed)
 {
 	struct twheel_event event;
@@ -144,7 +146,7 @@ TEST_F(info, lateness_leaves_out_periods_and_timeouts_due_when_armed)
 	EXPECT_EQ(200, event.count);
 	ASSERT_EQ(0, tw_drain(self->fd));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	/* 99 ticks late. */
+	/* It is 99 ticks late. */
 	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
 		EXPECT_EQ(i == 7, info.late_ticks[i]);
 	}
@@ -233,7 +235,9 @@ TEST_F(info, time_unread_is_counted_in_powers_of_two_of_ticks)
 	}
 }
 
-/* Of 40 events, each a tick older than the next, 32 count as the first, and 8 as the 33rd. */
+/*
+ * There are 40 events, each a tick older than the next: 32 count as the first, and 8 as the 33rd.
+ */
 TEST_F(info, events_that_are_copied_out_together_count_as_the_oldest)
 {
 	struct twheel_event events[40];
@@ -247,13 +251,13 @@ TEST_F(info, events_that_are_copied_out_together_count_as_the_oldest)
 	}
 	ASSERT_EQ(40, tw_read(self->fd, events, 40));
 	ASSERT_EQ(0, tw_info(self->fd, &info));
-	/* 39 ticks, and 7. */
+	/* These are 39 ticks, and 7. */
 	EXPECT_EQ(32, info.unread_ticks[6]);
 	EXPECT_EQ(8, info.unread_ticks[3]);
 	EXPECT_EQ(40 * TW_MS, info.longest_unread_at_ns);
 }
 
-/* An event that nobody reads does not count, and one that DRAIN has made does. */
+/* If nobody reads an event, it does not count; if DRAIN has made it, it does. */
 TEST_F(info, time_unread_counts_events_that_are_read)
 {
 	struct twheel_event event;
@@ -340,7 +344,7 @@ TEST_F(info, alarm_is_set_to_the_next_expiry_or_before)
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_LT(now_ns, info.alarm_ns);
 	EXPECT_GE(info.next_expiry_ns, info.alarm_ns);
-	/* A new first timeout has the alarm set at once. */
+	/* If a timeout becomes the first one, the alarm is set at once. */
 	ASSERT_EQ(0, tw_arm_in(fd, TW_HOUR, &near));
 	ASSERT_EQ(0, tw_info(fd, &info));
 	EXPECT_GT(now_ns + 2 * TW_HOUR, info.alarm_ns);
@@ -390,7 +394,7 @@ TEST_F(info, alarm_does_not_have_the_slack_of_the_wheel_in_it)
 	close(fd);
 }
 
-/* Nobody reads: the periods cost nothing, and INFO counts them. */
+/* If nobody reads, the periods cost nothing, and INFO counts them. */
 TEST_F(info, alarm_is_not_set_for_periods_that_pass_unread)
 {
 	int fd = tw_open(O_NONBLOCK);
@@ -429,7 +433,7 @@ static int open_for_an_hour(__u32 flags, int nr)
 }
 
 /*
- * The alarm rings for each slot that holds a timeout, however far the deadline is, in each round.
+ * In each round, the alarm rings for each slot that holds a timeout, however far the deadline is.
  */
 TEST_F(info, alarm_of_one_level_comes_in_each_round)
 {
@@ -506,7 +510,7 @@ TEST_F(next_expiry, there_is_no_next_expiry_when_nothing_will_expire)
 	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 	ASSERT_EQ(0, tw_arm_at(self->fd, self->info.tick_ns, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, self->info.tick_ns));
-	/* Its event is unread: that expiry is in the past. */
+	/* If an event is unread, its expiry is in the past. */
 	EXPECT_EQ(TWHEEL_TIME_NEVER, next_expiry(self->fd));
 }
 
@@ -530,7 +534,7 @@ TEST_F(next_expiry, next_expiry_of_a_periodic_timeout_goes_on_while_it_is_unread
 }
 
 /*
- * The end of time cuts the last tick short: a timeout that is due in it never expires, and INFO
+ * The end of time cuts the last tick short: if a timeout is due in it, it never expires, and INFO
  * shows that.
  */
 TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does)
@@ -567,7 +571,7 @@ TEST_F(next_expiry, there_is_no_next_expiry_for_a_tick_that_ends_after_time_does
 
 #define WAITING	60
 
-/* Near ones, far ones, and some between. */
+/* Return a near, a far, or a middle number of ticks. */
 static __u64 some_ticks(__u64 *seed, __u64 slots)
 {
 	const __u64 ranges[] = { slots, 100 * slots, 2000 * slots };
@@ -575,7 +579,7 @@ static __u64 some_ticks(__u64 *seed, __u64 slots)
 	return 1 + tw_random(seed) % ranges[tw_random(seed) % 3];
 }
 
-/* Cancelled or re-armed from the nearest on: INFO always shows the nearest of the others. */
+/* Cancel or re-arm from the nearest on: INFO always shows the nearest of the others. */
 TEST_F(next_expiry, next_expiry_is_exact_as_the_nearest_is_cancelled_or_moved)
 {
 	__u64 ids[WAITING], ticks[WAITING], seed = 8, tick_ns = self->info.tick_ns;

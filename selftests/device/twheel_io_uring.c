@@ -78,7 +78,7 @@ FIXTURE_TEARDOWN(ring)
 
 #define ASSERT_NO_WORKER() ASSERT_EQ(0, nr_workers())
 
-/* The result of the next completion, and its user_data; NOTHING if none comes. */
+/* Return the result of the next completion, and its user_data; NOTHING if none comes. */
 static int next_result(struct io_uring *ring, int patience_ms, __u64 *whose, __u32 *flags)
 {
 	struct __kernel_timespec patience = {
@@ -172,7 +172,7 @@ TEST_F(ring, a_submission_arms_moves_and_cancels)
 	struct twheel_vector cancels = VECTOR_OF(cancel, 1);
 	__u64 id;
 
-	/* There is memory for more. */
+	/* Now there is memory for more. */
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	put_ioctl(&self->ring, self->fd, TWHEEL_IOC_ARM, &arms, 1);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
@@ -197,7 +197,7 @@ TEST_F(ring, a_submission_arms_moves_and_cancels)
 	ASSERT_NO_WORKER();
 }
 
-/* The links of a ring order them: a timeout that was armed is looked up by its key. */
+/* If a ring links them, submissions are in order: a timeout that was armed is found by its key. */
 TEST_F(ring, submissions_go_in_their_order)
 {
 	struct twheel_arm arm[1] = { { .expires_ns = 3600 * TW_SEC, .user_data = 5 } };
@@ -240,7 +240,7 @@ TEST_F(ring, a_submission_that_is_not_an_ioctl_says_so)
 	ASSERT_NO_WORKER();
 }
 
-/* Commands that may wait for other threads do not block the thread that submits. */
+/* If a command may wait for other threads, it does not block the thread that submits. */
 TEST_F(ring, a_worker_does_a_command_that_may_wait)
 {
 	struct twheel_advance advance = { .size = sizeof(advance), .to_ns = TW_MS };
@@ -303,7 +303,7 @@ TEST_F(ring, a_submission_opens_the_wheel_once_more)
 	close(again);
 }
 
-/* So that these can get a meaning: registered buffers are one of them. */
+/* If flags are refused, they can get a meaning later: registered buffers are one of them. */
 TEST_F(ring, a_flag_of_the_submission_says_einval)
 {
 	struct twheel_info info = { .size = sizeof(info) };
@@ -469,7 +469,9 @@ TEST_F(ring, an_advance_that_is_cancelled_says_eintr)
 	__u64 whose;
 	void *ret;
 
-	/* The other one may be done too early, and it may be cancelled before a worker has it. */
+	/*
+	 * If the other one is done too early, or it is cancelled before a worker has it, try again.
+	 */
 	for (tries = 0; tries < 40 && result != -EINTR; tries++) {
 		for (i = 0; i < ARRAY_SIZE(arm); i++)
 			arm[i] = (struct twheel_arm){ .expires_ns = TW_MS };
@@ -626,7 +628,7 @@ TEST_F(ring, a_read_that_waits_is_cancelled)
 		}
 		EXPECT_EQ(3, whose[0] + whose[1]);
 	}
-	/* No event was taken for it. */
+	/* The request has taken no event. */
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
 	ASSERT_EQ(0, tw_advance(self->fd, TW_MS));
 	ASSERT_EQ(1, tw_read(self->fd, &event, 1));
@@ -691,7 +693,7 @@ TEST_F(ring, a_multishot_read_goes_on)
 		EXPECT_EQ(id, self->events[flags >> IORING_CQE_BUFFER_SHIFT].id);
 		ASSERT_NO_WORKER();
 	}
-	/* The last one, of which no more follow. */
+	/* This is the last one, after which none follows. */
 	ASSERT_EQ(0, tw_drain(self->fd));
 	ASSERT_EQ(0, next_result(&self->ring, TW_PATIENCE_MS, &whose, &flags));
 	EXPECT_FALSE(flags & IORING_CQE_F_MORE);
@@ -709,7 +711,7 @@ TEST_F(ring, a_write_arms)
 	};
 	__u64 id;
 
-	/* A first write has memory allocated for the others. */
+	/* Write once before, so that memory for the others is allocated. */
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &id));
 	put_write(&self->ring, self->fd, records, 3, 1);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
@@ -722,7 +724,7 @@ TEST_F(ring, a_write_arms)
 	ASSERT_NO_WORKER();
 }
 
-/* io_uring needs a worker for it, since the wheel says that there are places. */
+/* Since the wheel says that there are places, io_uring needs a worker for it. */
 TEST_F(ring, a_write_that_has_to_allocate_is_done_all_the_same)
 {
 	struct twheel_record records[ENTRIES];
@@ -794,7 +796,7 @@ FIXTURE_TEARDOWN(full)
 	close(self->fd);
 }
 
-/* No memory is needed to refuse it. */
+/* An element can be refused without memory. */
 TEST_F(full, an_arm_of_a_full_wheel_is_refused_in_the_call_that_submits)
 {
 	struct twheel_arm arm[2] = { { .expires_ns = TW_MS }, { .expires_ns = TW_MS } };
@@ -886,7 +888,7 @@ TEST_F(ring, a_write_to_a_descriptor_for_reading_says_ebadf)
 	close(fd);
 }
 
-/* Submit each number as a command, done at once and by a worker; and each way to write. */
+/* Submit each number as a command, to be done at once or by a worker; and try each way to write. */
 TEST_F(ring, no_command_changes_a_wheel_by_a_descriptor_for_reading)
 {
 	struct twheel_record record = { .op = TWHEEL_OP_CANCEL };
@@ -987,7 +989,7 @@ static int nr_waiting(pid_t pid, int ring_fd, unsigned int *nr_completed)
 	return is_listed ? nr : -1;
 }
 
-/* All reads of a ring wait but those that have got an event. */
+/* Whether all reads of a ring wait but those that have got an event. */
 static bool reads_wait(pid_t pid, int ring_fd, int reads, unsigned int nr_events)
 {
 	unsigned int nr_completed = 0;
@@ -1041,7 +1043,10 @@ TEST_F(ring, closing_the_ring_ends_the_reads_that_wait)
 		put_read(&ring, self->fd, &self->events[i], i);
 	ASSERT_EQ(8, io_uring_submit(&ring));
 	io_uring_queue_exit(&ring);
-	/* The kernel ends them a moment later; until then each may take an event. */
+	/*
+	 * If the ring is gone, the kernel ends them a moment later; until then each may take an
+	 * event.
+	 */
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
 	for (i = 0; i <= 8 && nr != 1; i++) {
 		now_ns += TW_MS;
@@ -1053,7 +1058,7 @@ TEST_F(ring, closing_the_ring_ends_the_reads_that_wait)
 	EXPECT_EQ(id, event.id);
 	ASSERT_NO_WORKER();
 	EXPECT_ACCOUNTS(self->fd);
-	/* A read that goes on would hold the file, and so the module. */
+	/* If a read went on, it would hold the file, and so the module. */
 	close(self->fd);
 	self->fd = -1;
 	EXPECT_EQ(0, tw_wait_wheels_open(0));
@@ -1063,7 +1068,7 @@ FIXTURE(killed) {
 	int fd;
 };
 
-/* Whether workers begin the reads, and how many of the reads get an event. */
+/* How the reads begin, and how many of them get an event. */
 FIXTURE_VARIANT(killed) {
 	bool async;
 	int nr_events;
@@ -1094,8 +1099,8 @@ FIXTURE_TEARDOWN(killed)
 
 /*
  * Each event wakes all reads. Without FMODE_NOWAIT, the reads that come too late would block in
- * workers; and if workers had begun them, Linux 6.1 then lost a request now and then, for which
- * its process waited for ever, and could not be killed.
+ * workers. If workers had begun them, Linux 6.1 lost a request now and then: its process waited for
+ * ever, and could not be killed.
  */
 TEST_F(killed, a_process_with_eight_reads_ends)
 {

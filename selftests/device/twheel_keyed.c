@@ -29,7 +29,7 @@ FIXTURE_TEARDOWN(keyed)
 	close(self->fd);
 }
 
-/* There is nothing until the edge at deadline_ns, then one event of this deadline. */
+/* Expect nothing until the edge at deadline_ns, and then one event of this deadline. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 key, __u64 id,
 			  __u64 deadline_ns)
 {
@@ -45,7 +45,7 @@ static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 key, 
 	EXPECT_EQ(1, event.count);
 }
 
-/* No timeout has this key: all calls by key say so, and change nothing. */
+/* Expect that no timeout has this key: all calls by key say so, and change nothing. */
 static void expect_absent(struct __test_metadata *_metadata, int fd, __u64 key, int line)
 {
 	struct twheel_status status;
@@ -65,7 +65,7 @@ static void expect_absent(struct __test_metadata *_metadata, int fd, __u64 key, 
 
 #define EXPECT_ABSENT(fd, key)	expect_absent(_metadata, fd, key, __LINE__)
 
-/* One timeout has this key and is pending until deadline_ns; return its id. */
+/* Expect that a timeout with this key is pending until deadline_ns; return its id. */
 static __u64 expect_pending(struct __test_metadata *_metadata, int fd, __u64 key,
 			    __u64 deadline_ns, int line)
 {
@@ -331,7 +331,7 @@ TEST_F(keyed, refused_element_has_no_id_and_changes_nothing)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* An element of a newer header is refused for a member that this kernel does not know. */
+/* If an element of a newer header has a member that this kernel does not know, it is refused. */
 TEST_F(keyed, element_refused_for_its_tail_has_no_id_and_has_replaced_nothing)
 {
 	struct {
@@ -908,7 +908,7 @@ static const struct bound_case bounds[] = {
 	{ TWHEEL_ARM_ONLY_EARLIER, TWHEEL_TIME_NEVER, false },
 };
 
-/* The key has the deadline 10 ms, and unread events if the clock has passed it. */
+/* The deadline of each key is 10 ms; if the clock has passed it, its event is unread. */
 static void expect_bounds(struct __test_metadata *_metadata, int fd, __u64 now_ns, __s32 verdict)
 {
 	struct tw_snapshot before;
@@ -923,7 +923,7 @@ static void expect_bounds(struct __test_metadata *_metadata, int fd, __u64 now_n
 	for (i = 0; i < ARRAY_SIZE(bounds); i++) {
 		const struct bound_case *bound = &bounds[i];
 
-		/* The one before may have been due when it was moved. */
+		/* If the one before was due when it was moved, it expires now. */
 		ASSERT_EQ(0, tw_advance(fd, now_ns));
 		ASSERT_EQ(0, tw_snapshot(fd, &before));
 		if (!bound->good) {
@@ -1101,7 +1101,7 @@ TEST_F(unkeyed, by_key_is_einval_for_each_call)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* A wheel that nobody has set up has no keys, and may still get them. */
+/* If nobody has set up a wheel, it has no keys, and may still get them. */
 TEST_F(unkeyed, by_key_before_setup_is_einval_and_leaves_setup_open)
 {
 	struct twheel_setup setup = {
@@ -1146,7 +1146,10 @@ TEST_F(unkeyed, conditions_of_rearm_are_einval)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* This works without keys, too: a late refresh of one thread never shortens that of another. */
+/*
+ * If there are no keys, this works, too: a late refresh of one thread never shortens that of
+ * another.
+ */
 TEST_F(unkeyed, rearm_takes_bounds)
 {
 	const __u32 later = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_LATER;
@@ -1293,7 +1296,7 @@ TEST_F(full, present_keys_are_replaced_all_the_same)
 	EXPECT_EQ(0, tw_poll(self->fd, POLLOUT, 0));
 }
 
-/* A present key needs no place, wherever it is in the vector. */
+/* If a key is present, it needs no place, wherever it is in the vector. */
 TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 {
 	struct twheel_arm arms[PLACES + 3] = {};
@@ -1301,7 +1304,7 @@ TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 
 	ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(self->fd, 3));
 	ASSERT_EQ(TWHEEL_WAS_PENDING, key_cancel(self->fd, 4));
-	/* 0 to 2, four that are new, 5 to the last one, and 1 again. */
+	/* The keys are 0 to 2, four that are new, 5 to the last one, and 1 again. */
 	for (i = 0; i < PLACES + 3; i++) {
 		arms[i].user_data = i < 3 ? i : i < 7 ? 1000 + i : i < PLACES + 2 ? i - 2 : 1;
 		arms[i].expires_ns = TW_MS + i;
@@ -1320,7 +1323,7 @@ TEST_F(full, vector_takes_the_places_there_are_for_new_keys_only)
 	EXPECT_PENDING(self->fd, 1, TW_MS + PLACES + 2);
 }
 
-/* The first element is refused, so no place is left for those behind it either. */
+/* If the first element is refused, no place is left for those behind it either. */
 TEST_F(full, refused_key_leaves_present_ones_of_its_vector_alone)
 {
 	struct twheel_arm arms[20] = {};
@@ -1367,7 +1370,7 @@ TEST_F(full, last_place_is_enough_for_a_new_key_that_comes_twice)
 	EXPECT_ABSENT(self->fd, 1001);
 }
 
-/* A cancelled timeout may still be in the inbox; it takes no place from another key. */
+/* If a cancelled timeout is still in the inbox, it takes no place from another key. */
 TEST_F(full, place_goes_from_key_to_key_at_once)
 {
 	struct twheel_cancel cancels[PLACES] = {};
@@ -1388,8 +1391,8 @@ TEST_F(full, place_goes_from_key_to_key_at_once)
 }
 
 /*
- * Timeouts that were cancelled in the inbox keep their nodes until the kthread takes the inbox,
- * beside the nodes of as many live ones as there may be: here, a power of two.
+ * If timeouts were cancelled in the inbox, they keep their nodes until the kthread takes the inbox.
+ * There may also be the nodes of as many live ones as allowed: here, a power of two.
  */
 TEST(wheel_that_is_nearly_full_takes_key_after_key)
 {
@@ -1414,7 +1417,7 @@ TEST(wheel_that_is_nearly_full_takes_key_after_key)
 	close(fd);
 }
 
-/* A key that is refused because no place is free is not there. */
+/* If a key is refused because no place is free, it does not exist. */
 TEST_F(full, refused_key_can_be_armed_when_there_is_room)
 {
 	EXPECT_EQ(-EAGAIN, key_arm(self->fd, PLACES, TW_MS, 0));
@@ -1582,7 +1585,7 @@ TEST_F(vector, a_vector_of_pairs_creates_the_first_and_replaces_by_the_second)
 	}
 }
 
-/* The first element may be refused; the second goes by the timeout that is there without it. */
+/* If the first element is refused, the second finds the timeout as it was. */
 TEST_F(vector, a_vector_of_one_key_goes_on_past_refused_elements)
 {
 	int i, ret, good = 0;
@@ -1649,7 +1652,7 @@ TEST_F(vector, a_vector_of_one_key_compares_each_bound_with_the_element_before)
 	const __u32 earlier = TWHEEL_ARM_ABSOLUTE | TWHEEL_ARM_ONLY_EARLIER;
 	int i;
 
-	/* Down to 5 ms without a condition, up to 7 by one, up to 8, and down to 6. */
+	/* Move it down to 5 ms without a condition, up to 7 by one, up to 8, and down to 6. */
 	ASSERT_EQ(TWHEEL_CREATED, key_arm(self->fd, KEY, 10 * TW_MS, 0));
 	for (i = 0; i < self->nr; i++) {
 		const __u64 deadlines_ms[] = { 5, 7, 8, 6 };
@@ -1768,7 +1771,7 @@ TEST_F(vector, a_vector_makes_periods_and_one_shots_by_turns)
 
 /* ---- DRAIN --------------------------------------------------------------- */
 
-/* The call fails as a whole, also if an element would be refused anyway. */
+/* If a wheel is drained, the call fails as a whole, even if an element would be refused anyway. */
 TEST_F(keyed, arm_in_a_drained_wheel_says_eshutdown_whatever_it_would_find)
 {
 	struct twheel_record record = {
@@ -2021,7 +2024,7 @@ static void cancel_many(struct __test_metadata *_metadata, int fd, int pattern, 
 	ASSERT_EQ(0, tw_pass(fd));
 }
 
-/* The memory of a burst is given back; the keys of the next burst work nevertheless. */
+/* If the memory of a burst was given back, the keys of the next burst work nevertheless. */
 TEST_F_TIMEOUT(many, keys_of_any_pattern_are_created_replaced_and_cancelled, 100)
 {
 	struct twheel_info info;

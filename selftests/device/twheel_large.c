@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Vectors in a wheel that has more timeouts than the cache holds: what a batch is about to access
- * is prefetched there, from ids and keys that may name anything. All that calls report is compared
- * with a table.
+ * Vectors in a wheel that has more timeouts than the cache holds. The kernel prefetches the places
+ * that a batch is about to access, by ids and keys that may name anything. All results of calls are
+ * compared with a table.
  */
 #include "twheel_keyed.h"
 
@@ -31,7 +31,7 @@ FIXTURE_VARIANT_ADD(large, mapped) { .mapped = true };
 FIXTURE_VARIANT_ADD(large, keyed) { .keyed = true };
 FIXTURE_VARIANT_ADD(large, keyed_mapped) { .keyed = true, .mapped = true };
 
-/* The key of a timeout, or where there are no keys its user_data. */
+/* The key of a timeout; if there are no keys, its user_data. */
 static __u64 key_of(__u32 i)
 {
 	return i * 0x100000001ULL + 7;
@@ -164,7 +164,7 @@ static void query_some(struct __test_metadata *_metadata, FIXTURE_DATA(large) *s
 	}
 }
 
-/* Arm what was cancelled; in a keyed wheel, also move what was not. */
+/* Arm the timeouts that were cancelled; if the wheel is keyed, also move the others. */
 static void arm_some(struct __test_metadata *_metadata, FIXTURE_DATA(large) *self, bool keyed)
 {
 	struct twheel_arm arms[VECTOR] = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who holds a wheel: dup, fork, exec and a descriptor sent over a socket share it, and no other
- * wheel is affected.
+ * The holders of a wheel: dup, fork, exec and a descriptor sent over a socket share it, and no
+ * other wheel is affected.
  */
 #include "twheel_outside.h"
 
@@ -101,7 +101,7 @@ TEST_F(lifecycle, an_event_read_from_one_duplicate_is_gone_from_the_other)
 	close(other);
 }
 
-/* This program, run by exec: its exit status is the answer. */
+/* Ask this program, run by exec: its exit status is the answer. */
 static int after_exec(const char *question, int fd, __u64 id)
 {
 	if (!strcmp(question, "cancels"))
@@ -141,7 +141,7 @@ TEST_F(lifecycle, exec_closes_a_wheel_with_o_cloexec)
 	EXPECT_EQ(0, exec_and_ask("lacks", self->fd, 0));
 }
 
-/* Only one process holds the wheel, and its exec is the last close. */
+/* If only one process holds the wheel, its exec is the last close. */
 TEST_F(lifecycle, exec_with_o_cloexec_ends_the_wheel)
 {
 	pid_t child = fork();
@@ -318,7 +318,7 @@ TEST_F_TIMEOUT(lifecycle, many_wheels_are_not_many_threads, 120)
 		close(fds[i]);
 }
 
-/* TEST_HARNESS_MAIN, and the answer of a program that was run by exec. */
+/* Run the tests or, after an exec, answer the question. */
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[0], "after-exec"))

@@ -206,9 +206,9 @@ static long sleeps(void)
 }
 
 /*
- * A timeout that is cancelled while it is in the inbox keeps its place until the kthread takes
- * the inbox: ARM must not wait for that. We may sleep a few times, if the kthread holds a mutex,
- * or does not run for as long as we take to use up the 33,768 places that such a wheel has.
+ * If a timeout is cancelled in the inbox, it keeps its place until the kthread takes the inbox: ARM
+ * must not wait for that. This thread may sleep a few times, if the kthread holds a mutex, or if it
+ * does not run until this thread has used up the 33,768 places of such a wheel.
  */
 TEST_F_TIMEOUT(limits, arming_where_places_are_free_does_not_wait_for_the_kthread, 60)
 {

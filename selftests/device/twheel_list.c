@@ -231,7 +231,7 @@ TEST_F(list, list_shows_untouched_timeouts_exactly_once_beside_changes)
 				ASSERT_LT(0, tw_rearm1(self->fd, ids[next], 0, TW_HOUR + next, 0));
 			}
 		}
-		/* A wheel that grows as fast as the walk must not keep it going for ever. */
+		/* If a wheel grows as fast as the walk, it must not keep it going for ever. */
 		if (next < CROWD) {
 			ASSERT_EQ(0, tw_arm1(self->fd, 0, TW_DAY, 0, CROWD, &id));
 		}
@@ -321,7 +321,7 @@ TEST_F(list, list_counts_changes_and_nothing_else)
 	struct twheel_info info;
 
 	EXPECT_EQ(0, changes_of(self->fd));
-	/* The second has no interval: it is refused. */
+	/* The second one has no interval, so it is refused. */
 	ASSERT_EQ(2, tw_arm_vec(self->fd, arms, 3));
 	EXPECT_EQ(2, changes_of(self->fd));
 	ASSERT_EQ(0, tw_query1(self->fd, arms[0].id, &status));
@@ -345,8 +345,8 @@ TEST_F(list, list_counts_changes_and_nothing_else)
 }
 
 /*
- * A copy of a wheel that changes all the time: made by a walk in small steps, and by the log of
- * each thread that changes it, from the number that the first step reported on.
+ * A copy of a wheel that changes all the time. It is made by a walk in small steps, and by the log
+ * of each thread that changes the wheel, from the number that the first step reported.
  */
 #define COPIED		2000
 #define LOGGED		60000
@@ -372,7 +372,7 @@ static void writer_log(__u64 id, __u64 deadline_ns)
 	writer.nr++;
 }
 
-/* Arm a timeout if *id is 0; otherwise move or cancel it. */
+/* If *id is 0, arm a timeout; otherwise move or cancel it. */
 static void writer_change(__u64 *id)
 {
 	__u64 deadline_ns = TW_HOUR + tw_random(&writer.seed) % TW_HOUR;
@@ -394,7 +394,7 @@ static void writer_change(__u64 *id)
 	}
 }
 
-/* Return false if the log is full. */
+/* If the log is full, return false. */
 static bool writer_step(__u64 *id)
 {
 	bool room;
@@ -418,7 +418,7 @@ static void *writer_run(void *ids)
 	return NULL;
 }
 
-/* The timeout at a place: of a row or of the log, the last one counts. */
+/* The timeout at a place: the last row or record of the log counts. */
 #define PLACES	(2 * COPIED)
 
 struct copy {
@@ -435,8 +435,8 @@ static void copy_put(struct copy *copy, __u64 id, __u64 deadline_ns)
 }
 
 /*
- * Copy the wheel by a walk, between the steps of which this thread changes something, too. Return
- * 0, or -errno.
+ * Copy the wheel by a walk; between its steps, this thread changes something, too. Return 0, or
+ * -errno.
  */
 static int copy_take(int fd, struct copy *copy, __u32 step)
 {
@@ -483,7 +483,7 @@ TEST_F(list, walk_and_the_log_from_its_number_on_are_an_exact_copy)
 	EXPECT_EQ(0, copy_take(self->fd, &end, PLACES));
 	EXPECT_EQ(LOGGED, end.changes);
 	for (i = 0; i < ARRAY_SIZE(copies); i++) {
-		/* On a busy machine, the writers may have ended before the last ones. */
+		/* If the machine is busy, the writers may have ended before the last ones. */
 		nr_early += !!memcmp(end.at, copies[i].at, sizeof(end.at));
 		for (k = copies[i].changes; k < writer.nr; k++)
 			copy_put(&copies[i], writer.log[k].id, writer.log[k].deadline_ns);

@@ -163,7 +163,7 @@ TEST_F(mode, info_query_list_and_poll_need_neither)
 	EXPECT_UNCHANGED(self->fd, &self->before);
 }
 
-/* A mapping has to be readable, so it also needs a descriptor that is. */
+/* A mapping has to be readable, so its descriptor has to be readable, too. */
 TEST_F(mode, a_mapping_for_stores_needs_both)
 {
 	int prot = PROT_READ | PROT_WRITE, expected = variant->mode == O_RDWR ? 0 : EACCES;
@@ -365,7 +365,7 @@ TEST_F(listener, a_listener_stores_nothing_into_the_refresh_table)
 	table = mremap(table, TABLE_BYTES, TABLE_BYTES, MREMAP_MAYMOVE);
 	ASSERT_NE(MAP_FAILED, (void *)table);
 	EXPECT_EQ(-1, mprotect(table, TABLE_BYTES, PROT_READ | PROT_WRITE));
-	/* A debugger's write, which gives a private mapping a page of its own. */
+	/* If a debugger writes to a private mapping, that gets a page of its own. */
 	ASSERT_LE(0, memory);
 	EXPECT_EQ(-1, pwrite(memory, &(__u64){ ~0ULL }, sizeof(__u64), (uintptr_t)word));
 	EXPECT_EQ(before, *word);

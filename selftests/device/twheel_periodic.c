@@ -51,7 +51,7 @@ static void expect_event_at(struct __test_metadata *_metadata, int fd, __u64 now
 	EXPECT_EQ(deadline_ns, event.deadline_ns)
 		TH_LOG("at %llu", now_ns);
 	EXPECT_EQ(now_ns, event.fired_ns);
-	/* The event says so exactly if it was the last one. */
+	/* If it was the last one, the event says so, and only then. */
 	EXPECT_EQ(tw_query1(fd, id, &status) == -ENOENT ? TWHEEL_EVENT_ENDED : 0, event.flags)
 		TH_LOG("at %llu", now_ns);
 }
@@ -84,7 +84,7 @@ TEST_F(periodic, fixed_rate_that_is_read_late_keeps_its_phase)
 	expect_event_at(_metadata, self->fd, 20 * TW_MS, id, 1, 20 * TW_MS);
 }
 
-/* Deadlines keep to 1.5 ms; each expires on its own next edge of 1 ms. */
+/* Deadlines are 1.5 ms apart; each expires on the next edge of 1 ms. */
 TEST_F(periodic, interval_that_is_no_multiple_of_the_tick_does_not_drift)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
@@ -111,7 +111,7 @@ TEST_F(periodic, unread_timeout_stays_one_event_whose_count_grows)
 		EXPECT_EQ(1, info.unread);
 		EXPECT_EQ(1, info.pending);
 		EXPECT_EQ(1, info.live);
-		/* Periods that nobody has read are counted when the event is read. */
+		/* If nobody has read periods, they are counted when the event is read. */
 		EXPECT_EQ(1, info.expirations);
 	}
 	expect_event_at(_metadata, self->fd, 70 * TW_MS, id, 7, 70 * TW_MS);
@@ -146,12 +146,12 @@ TEST_F(periodic, stall_of_many_periods_is_one_event_with_their_count)
 	expect_event_at(_metadata, self->fd, TW_SEC + 10 * TW_MS, id, 1, TW_SEC + 10 * TW_MS);
 }
 
-/* A deadline whose edge is still to come is not counted in a stall either. */
+/* If the edge of a deadline is still to come, the deadline is not counted in a stall either. */
 TEST_F(periodic, stall_does_not_count_a_deadline_before_its_edge)
 {
 	__u64 id = arm_periodic(_metadata, self->fd, 1500 * TW_US, 1500 * TW_US, 0, 0);
 
-	/* 1.5 and 3.0 are through at 4.9; 4.5 has passed, but its edge is 5. */
+	/* At 4.9 ms, 1.5 and 3.0 have expired; 4.5 has passed, but its edge is 5. */
 	expect_event_at(_metadata, self->fd, 4900 * TW_US, id, 2, 3000 * TW_US);
 	expect_nothing_at(_metadata, self->fd, 4900 * TW_US);
 	expect_event_at(_metadata, self->fd, 5 * TW_MS, id, 1, 4500 * TW_US);
@@ -179,7 +179,7 @@ TEST_F(periodic, count_that_grows_past_32_bits_step_by_step_saturates)
 	__u64 half = 1ULL << 31;
 	__u64 id = arm_periodic(_metadata, self->fd, TW_MS, TW_MS, 0, 0);
 
-	/* Past the sign bit (the count is never negative), then past the maximum. */
+	/* Go past the sign bit (the count is never negative), then past the maximum. */
 	ASSERT_EQ(0, tw_advance(self->fd, (half + 1) * TW_MS));
 	ASSERT_EQ(0, tw_advance(self->fd, 2 * half * TW_MS));
 	expect_event_at(_metadata, self->fd, (2 * half + 7) * TW_MS, id, ~0U,
@@ -262,7 +262,7 @@ TEST_F(periodic, event_says_the_edge_of_the_latest_period_that_passed_unread)
 	EXPECT_EQ(5 * TW_MS, event.fired_ns);
 }
 
-/* The event never comes, but the timeout has expired that often. */
+/* If an event is revoked, it never comes, but the timeout has expired that often. */
 TEST_F(periodic, periods_of_an_event_that_is_revoked_are_counted)
 {
 	__u64 cancelled = arm_periodic(_metadata, self->fd, 10 * TW_MS, 10 * TW_MS, 0, 0);
@@ -372,7 +372,7 @@ TEST_F(periodic, query_of_an_unread_timeout_reports_the_next_deadline)
 	EXPECT_EQ(0, status.deliveries);
 }
 
-/* It is what the event says when it is read. */
+/* It is the same time as in the event when that is read. */
 TEST_F(periodic, query_shows_when_the_unread_event_fired)
 {
 	const __u64 now_ns[] = { 34 * TW_MS, 39 * TW_MS, 45 * TW_MS };
@@ -649,7 +649,7 @@ TEST_F(periodic, events_of_an_unlimited_timeout_never_say_ended)
 		ASSERT_ONE_EVENT(self->fd, &event, id);
 		EXPECT_EQ(0, event.flags);
 	}
-	/* This holds even when it goes on to the end of time, after which no event follows. */
+	/* This holds even if it goes on to the end of time, after which no event follows. */
 	ASSERT_EQ(0, tw_advance(self->fd, TWHEEL_TIME_NEVER));
 	ASSERT_ONE_EVENT(self->fd, &event, id);
 	EXPECT_EQ(0, event.flags);

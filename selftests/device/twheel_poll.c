@@ -36,7 +36,7 @@ FIXTURE_TEARDOWN(poll)
 	close(self->fd);
 }
 
-/* Timeouts at 1 ms, 2 ms, ... */
+/* Arm timeouts at 1 ms, 2 ms, ... */
 static void arm_some(struct __test_metadata *_metadata, int fd, __u64 *ids, int nr)
 {
 	int i;
@@ -186,7 +186,7 @@ TEST_F(poll, ppoll_says_the_same)
 	EXPECT_EQ(POLLIN, pfd.revents);
 }
 
-/* In which of the three sets select() finds the descriptor: 1, 2, 4. */
+/* Return in which of the three sets select() finds the descriptor: 1, 2, 4. */
 static int select_says(int fd)
 {
 	struct timeval zero = {};
@@ -221,8 +221,8 @@ struct poller {
 	pthread_t thread;
 	int fd;
 	short events;
-	int ret;			/* of tw_poll() */
-	__u64 end_ns;			/* when it came back */
+	int ret;			/* result of tw_poll() */
+	__u64 end_ns;			/* when that returned */
 	_Atomic pid_t tid;
 };
 
@@ -360,7 +360,7 @@ FIXTURE_TEARDOWN(sleeping_poll)
 	close(self->fd);
 }
 
-/* This timeout woke the poller, and not before its time. */
+/* Expect that this timeout woke the poller, and not before its time. */
 static void expect_woken_by(struct __test_metadata *_metadata, int fd, __u64 id, __u64 since_ns)
 {
 	struct twheel_event event;
@@ -492,7 +492,7 @@ TEST_F_TIMEOUT(poll, each_event_is_read_once_beside_a_reader, 100)
 		ASSERT_EQ(POLLOUT, tw_poll(self->fd, POLLOUT, TW_PATIENCE_MS));
 		ASSERT_EQ(0, tw_arm_at(self->fd, race.rounds * TW_MS, &id));
 		ASSERT_EQ(0, tw_advance(self->fd, race.rounds * TW_MS));
-		/* An event that poll reports may be gone: then read() says so. */
+		/* If an event that poll() reported is gone, read() says so. */
 		if (!tw_poll(self->fd, POLLIN, 0))
 			continue;
 		ret = tw_read(self->fd, &event, 1);

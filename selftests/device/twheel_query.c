@@ -99,7 +99,9 @@ struct ending {
 	bool last[3];
 };
 
-/* With repeats_left, which is 0 for each of these at 30 ms: whether another event will follow. */
+/*
+ * repeats_left is 0 for each of these at 30 ms, so the flag says whether another event will follow.
+ */
 TEST_F(query, query_distinguishes_the_event_that_ends_a_timeout)
 {
 	const struct ending endings[] = {
@@ -226,7 +228,7 @@ static __u64 left_at(__u64 now_ns, __u64 deadline_ns)
 	return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
 }
 
-/* Nobody reads, and it goes on. */
+/* Nobody reads, and the timeout goes on. */
 TEST(the_time_left_of_a_period_shrinks_and_begins_again)
 {
 	__u64 id, first_ns, end_ns, before_ns, after_ns, previous_ns = PERIOD_NS;
@@ -242,7 +244,9 @@ TEST(the_time_left_of_a_period_shrinks_and_begins_again)
 		ASSERT_EQ(0, tw_query1(fd, id, &status));
 		after_ns = tw_now(CLOCK_MONOTONIC);
 		ASSERT_EQ(PERIOD_NS, status.interval_ns);
-		/* Down to 0, while the deadline has passed and its edge has not. */
+		/*
+		 * The time left goes down to 0, while the deadline has passed and its edge has not.
+		 */
 		ASSERT_GE(left_at(before_ns, status.deadline_ns), status.left_ns);
 		ASSERT_LE(left_at(after_ns, status.deadline_ns), status.left_ns);
 		ASSERT_EQ(0, (status.deadline_ns - first_ns) % PERIOD_NS);

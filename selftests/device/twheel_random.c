@@ -21,17 +21,17 @@
 /* The state that one timeout must have. */
 struct item {
 	__u64 id;			/* 0: the place is free */
-	__u64 stale_id;			/* of the timeout that had the place before, if any */
+	__u64 stale_id;			/* id of the timeout that had the place before, if any */
 	__u64 user_data;
-	__u64 deadline_ns;		/* the next one, or the last one of a spent timeout */
+	__u64 deadline_ns;		/* the next deadline, or the last one of a spent timeout */
 	__u64 interval_ns;
 	__u64 event_deadline_ns;
 	__u64 fired_ns;
-	/* of an unread event: when it expired, and in which tick */
+	/* if an event is unread: when it expired, and in which tick */
 	__u64 pass;
 	__u64 edge_ns;
 	__u64 uncounted;		/* periods that INFO counts when it is read */
-	__u64 slack_ticks;		/* in force */
+	__u64 slack_ticks;		/* the slack in force */
 	__u32 flags;
 	__u32 repeats_left;
 	__u32 count;
@@ -39,7 +39,7 @@ struct item {
 	bool limited;
 	bool pending;
 	bool overdue;
-	bool touched;			/* by the vector that is being made */
+	bool touched;			/* a vector in the making already has it */
 };
 
 static struct model {
@@ -52,7 +52,7 @@ static struct model {
 	int max_exponent;		/* deadlines and steps are up to 2^ that */
 	__u64 serial;
 	__u64 pass;
-	/* of the event that was read last */
+	/* the pass and the edge of the event that was read last */
 	__u64 read_pass;
 	__u64 read_edge_ns;
 	struct item item[PLACES];
@@ -113,7 +113,7 @@ static void sorted_del(struct item *t)
 	t->pending = false;
 }
 
-/* Its event is read or revoked. */
+/* Its event was read or revoked: update the item. */
 static void item_settle(struct item *t)
 {
 	model.info.unread--;
@@ -150,7 +150,7 @@ static void item_begin(struct item *t, const struct twheel_arm *arm)
 	sorted_add(t);
 }
 
-/* How often it expires now, without a loop over periods. */
+/* Return how often it expires now, without a loop over periods. */
 static __u64 item_periods(const struct item *t)
 {
 	__u64 until_ns = t->overdue ? model.now_ns :
@@ -201,7 +201,7 @@ static void model_advance(__u64 to_ns)
 	}
 }
 
-/* Its event was read. */
+/* Return whether the timeout ends when its event is read. */
 static bool item_is_over(const struct item *t)
 {
 	return !t->interval_ns || (t->limited && !t->repeats_left);
@@ -228,7 +228,7 @@ static struct item *item_any(void)
 	return &model.item[random_below(PLACES)];
 }
 
-/* Mostly near, sometimes far: each power of two is as likely as the next. */
+/* Return a distance: mostly near, sometimes far; each power of two is as likely as the next. */
 static __u64 random_distance_ns(void)
 {
 	__u64 ticks = random_between(0, 1ULL << random_below(model.max_exponent + 1));
@@ -296,7 +296,7 @@ static __u32 random_bound(void)
 	}
 }
 
-/* A timeout that was due when armed expires at the next turn: have one now. */
+/* If a timeout was due when armed, it expires at the next turn: have one now. */
 static void settle(struct __test_metadata *_metadata)
 {
 	ASSERT_EQ(0, tw_advance(model.fd, model.now_ns));
@@ -311,7 +311,7 @@ static void do_arm(struct __test_metadata *_metadata)
 	for (i = 0; i < nr; i++) {
 		random_arm(&arms[i]);
 		arms[i].user_data = ++model.serial;
-		/* A limit without an interval is refused, and takes no place. */
+		/* If a limit has no interval, it is refused, and takes no place. */
 		if (!random_below(32) && !arms[i].interval_ns)
 			arms[i].repeats = 1;
 	}
@@ -383,7 +383,7 @@ static __s32 upsert_error(const struct item *t, const struct twheel_arm *arm)
 	return model.info.live == model.max_pending ? -EAGAIN : 0;
 }
 
-/* Vectors in which some keys come again and again, with any condition. */
+/* Make vectors in which some keys come again and again, with any condition. */
 static int random_upserts(struct twheel_arm *arms, int *which, int nr)
 {
 	int i, n, few = 1 + random_below(64);
@@ -457,7 +457,7 @@ static void do_rearm(struct __test_metadata *_metadata)
 	for (i = 0, n = 0; i < nr; i++) {
 		struct item *t = item_any();
 
-		/* The result for a timeout that is in a vector twice depends on the kthread. */
+		/* If a timeout is in a vector twice, its result depends on the kthread. */
 		if (t->touched)
 			continue;
 		random_arm(&arms[n]);
@@ -555,9 +555,9 @@ static void do_query(struct __test_metadata *_metadata)
 }
 
 /*
- * Each store is of a deadline later than the one in force, since an earlier one counts or not
- * depending on when the kernel has read the word. The store moves a pending one-shot, and none
- * through a stale id.
+ * Store a deadline later than the one in force: an earlier one may count or not, depending on when
+ * the kernel has read the word. The store moves a pending one-shot; if the id is stale, it moves
+ * nothing.
  */
 static void do_store(struct __test_metadata *_metadata)
 {
@@ -582,7 +582,7 @@ static void do_store(struct __test_metadata *_metadata)
 	model.ops += nr;
 }
 
-/* Anywhere, or just before or just at the next edge. */
+/* Advance to any time, or just before or just to the next edge. */
 static void do_advance(struct __test_metadata *_metadata)
 {
 	__u64 to_ns = model.now_ns + random_distance_ns();
@@ -611,7 +611,7 @@ static struct item *item_of_event(__u64 id)
 static void expect_order(struct __test_metadata *_metadata, const struct item *t)
 {
 	ASSERT_LE(model.read_pass, t->pass);
-	/* A timeout that was due when armed belongs to no tick. */
+	/* If a timeout was due when armed, it belongs to no tick. */
 	ASSERT_TRUE(model.read_pass < t->pass || !t->edge_ns || model.read_edge_ns <= t->edge_ns);
 	model.read_pass = t->pass;
 	model.read_edge_ns = t->edge_ns;
@@ -688,8 +688,8 @@ static void begin(struct __test_metadata *_metadata, struct twheel_setup setup)
 	ASSERT_LE(0, model.fd);
 	model.tick_ns = setup.tick_ns;
 	/*
-	 * With one level, each pass visits everything once a round, and the end of time is only
-	 * two million of the longest ticks away.
+	 * If there is one level, each pass visits everything once a round, and the end of time is
+	 * only two million of the longest ticks away.
 	 */
 	model.max_exponent = setup.flags & TWHEEL_SETUP_ONE_LEVEL ? 9 :
 			     setup.tick_ns == TWHEEL_TICK_MAX_NS ? 12 : 20;

@@ -40,7 +40,7 @@ static void make_events(struct __test_metadata *_metadata, int fd, int nr)
 	ASSERT_EQ(0, tw_advance(fd, arm_row(_metadata, fd, nr)));
 }
 
-/* The events that can be read now are first to end - 1 of such a row. */
+/* Expect that the events first to end - 1 of such a row can be read now, and no others. */
 static void expect_row(struct __test_metadata *_metadata, int fd, int first, int end)
 {
 	static struct twheel_event events[MAX_EVENTS];
@@ -51,7 +51,7 @@ static void expect_row(struct __test_metadata *_metadata, int fd, int first, int
 		ASSERT_EQ(i, events[i - first].user_data);
 }
 
-/* A page that cannot be written, behind one that can. */
+/* Return a page that cannot be written, behind one that can. */
 static char *bad_page(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -66,7 +66,7 @@ static char *bad_page(void)
 
 FIXTURE(read) {
 	int fd;
-	char *bad;		/* faults; a buffer that ends here does not */
+	char *bad;		/* this page faults; if a buffer ends here, it does not */
 };
 
 FIXTURE_SETUP(read)
@@ -345,7 +345,7 @@ TEST_F(read, one_call_takes_all_kinds_of_events)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-/* All kinds in one tick, behind events that are unread; some of them are revoked. */
+/* All kinds expire in one tick, behind events that are unread; some of them are revoked. */
 TEST_F(read, the_rest_of_a_tick_is_read)
 {
 	enum { FIRST, PERIODIC, SECOND, SLACK, THIRD, LATER, EARLIER, CANCELLED, NR };
@@ -467,13 +467,13 @@ TEST_F(read, a_buffer_far_larger_than_needed_is_fine)
 {
 	struct twheel_event *events = (void *)(self->bad - 5 * EVENT_BYTES);
 
-	/* Nothing is there to be written behind the fifth event. */
+	/* There is nothing to write behind the fifth event. */
 	make_events(_metadata, self->fd, 5);
 	ASSERT_EQ(5 * EVENT_BYTES, read(self->fd, events, INT_MAX));
 	EXPECT_EQ(4, events[4].user_data);
 }
 
-/* Each event is unread again soon after it was read: there is always another one. */
+/* If an event was read, it is soon unread again: there is always another one. */
 TEST_F_TIMEOUT(read, a_read_ends_with_the_events_that_were_unread_when_it_began, 60)
 {
 	const struct twheel_setup setup = { .tick_ns = 10 * TW_US };

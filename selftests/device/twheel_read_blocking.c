@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * read() that sleeps: what wakes it, how a signal ends it, and that several sleepers share the
- * events, each event once and nobody left asleep.
+ * read() that sleeps: events wake it, a signal ends it, and several sleepers share the events: each
+ * event comes once, and nobody is left asleep.
  */
 #include "twheel_outcomes.h"
 #include "twheel_outside.h"
@@ -22,7 +22,7 @@ struct reader {
 	int fd;
 	int wanted;
 	int got;
-	int ret;			/* of its last tw_read() */
+	int ret;			/* result of its last tw_read() */
 	_Atomic pid_t tid;
 	struct twheel_event events[MAX_EVENTS + 1];
 };
@@ -59,7 +59,7 @@ static int reader_start(struct reader *r, int fd, int wanted)
 	return tw_wait_asleep(r->tid);
 }
 
-/* 0 when it ended, ETIMEDOUT when it did not. */
+/* Return 0 if it ended, ETIMEDOUT if it did not. */
 static int reader_join(struct reader *r)
 {
 	struct timespec end;
@@ -77,7 +77,7 @@ static void catch(int sig)
 	caught++;
 }
 
-/* Have a sleeping reader run a handler. */
+/* Let a sleeping reader run a handler. */
 static int interrupt(struct reader *r, int sa_flags)
 {
 	struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
@@ -195,7 +195,7 @@ TEST_F_TIMEOUT(blocking_read, a_short_buffer_says_einval_and_does_not_block, 60)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* A wake-up that one reader gets and does not use goes on to the next. */
+/* If one reader gets a wake-up and does not use it, it goes on to the next. */
 TEST_F_TIMEOUT(blocking_read, one_batch_wakes_as_many_readers_as_it_has_events, 60)
 {
 	__u64 id;
@@ -301,8 +301,8 @@ TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)
 /* ---- beside a reader in a page fault ------------------------------------- */
 
 /*
- * A thread that reads one event into a page that does not exist until the test provides it, and
- * sleeps in the page fault meanwhile.
+ * A thread that reads one event into a page, and sleeps in the page fault until the test provides
+ * the page.
  */
 FIXTURE(stuck) {
 	int fd;
@@ -437,7 +437,7 @@ static void on_signal(int number)
 	(void)number;
 }
 
-/* The event that it has seen is gone now, and it does not wait: there is nothing to interrupt. */
+/* If the event that it has seen is gone, and it does not wait, there is nothing to interrupt. */
 TEST_F_TIMEOUT(stuck, a_signal_does_not_interrupt_a_read_that_does_not_wait, 60)
 {
 	const struct sigaction action = { .sa_handler = on_signal };

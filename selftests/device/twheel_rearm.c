@@ -27,7 +27,7 @@ FIXTURE_TEARDOWN(rearm)
 	close(self->fd);
 }
 
-/* There is nothing until the edge at deadline_ns, then one event of this deadline. */
+/* Expect nothing until the edge at deadline_ns, and then one event of this deadline. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline_ns)
 {
 	struct twheel_event event;
@@ -444,7 +444,7 @@ TEST_F(rearm, vector_of_many_kinds_does_each)
 
 #define CROWD	5000
 
-/* G4: the wheel has chunks for each entry that is left behind, stale. */
+/* G4: for each stale entry that is left behind, the wheel has chunks. */
 TEST(crowd_that_moves_earlier_again_and_again_expires)
 {
 	struct twheel_arm *arms = calloc(CROWD, sizeof(*arms));

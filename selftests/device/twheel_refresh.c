@@ -13,7 +13,7 @@
 /* Stored deadlines are modulo this many grains, and count within half of that. */
 #define NR_GRAINS	(1ULL << 36)
 
-/* Generations are modulo this in a word, too. */
+/* Generations in a word are modulo this, too. */
 #define NR_GENS		(1ULL << TWHEEL_REFRESH_GEN_BITS)
 
 static __u64 *map_table(int fd)
@@ -30,7 +30,7 @@ FIXTURE(refresh) {
 	__u64 *table;
 	__u64 tick_ns;
 	__u32 shift;		/* a grain is 1 << shift ns */
-	__u64 deadline_ns;	/* of id; a multiple of tick_ns */
+	__u64 deadline_ns;	/* deadline of id; a multiple of tick_ns */
 	__u64 id;
 };
 
@@ -57,7 +57,7 @@ FIXTURE_TEARDOWN(refresh)
 	close(self->fd);
 }
 
-/* There is nothing until the edge of deadline_ns, then one event of this deadline. */
+/* Expect nothing until the edge of deadline_ns, and then one event of this deadline. */
 static void expect_expiry(struct __test_metadata *_metadata, int fd, __u64 tick_ns,
 			  __u64 id, __u64 deadline_ns)
 {
@@ -104,7 +104,7 @@ TEST_F(refresh, a_timeout_expires_at_a_far_deadline_that_was_stored)
 {
 	__u64 deadline_ns = latest_ns(self->deadline_ns, self->shift);
 
-	/* The figures of the header. */
+	/* These are the figures of the header. */
 	if (self->tick_ns == TW_MS) {
 		EXPECT_EQ(208, (deadline_ns - self->deadline_ns) / TW_DAY);
 	}
@@ -119,8 +119,8 @@ TEST_F(refresh, a_timeout_expires_at_a_far_deadline_that_was_stored)
 }
 
 /*
- * The kernel takes a word for the nearest time: for a time farther away it does nothing, or moves
- * the timeout to a later time than was armed.
+ * The kernel takes a word for the nearest time. If the time is farther away, it does nothing, or
+ * moves the timeout to a later time than was armed.
  */
 TEST_F(refresh, a_deadline_beyond_the_horizon_is_never_an_earlier_one)
 {
@@ -128,7 +128,7 @@ TEST_F(refresh, a_deadline_beyond_the_horizon_is_never_an_earlier_one)
 	__u64 base = self->deadline_ns >> self->shift;
 	struct twheel_status status;
 
-	/* No deadline is beyond the horizon of a long tick. */
+	/* If ticks are long, no deadline is beyond the horizon. */
 	if (deadline_ns == TWHEEL_TIME_NEVER)
 		return;
 	/*
@@ -151,7 +151,7 @@ TEST_F(refresh, a_later_deadline_counts_also_where_the_grains_wrap)
 	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
 	__u64 turn_ns = turn, before_ns;
 
-	/* The words of a long tick never wrap. */
+	/* If ticks are long, words never wrap. */
 	if (turn > TWHEEL_TIME_NEVER / 2)
 		return;
 	before_ns = turn_ns - 3 * self->tick_ns;
@@ -168,7 +168,7 @@ TEST_F(refresh, an_earlier_deadline_changes_nothing_where_the_grains_wrap)
 	unsigned __int128 turn = (unsigned __int128)NR_GRAINS << self->shift;
 	__u64 turn_ns = turn, after_ns;
 
-	/* The words of a long tick never wrap. */
+	/* If ticks are long, words never wrap. */
 	if (turn > TWHEEL_TIME_NEVER / 2)
 		return;
 	after_ns = tw_round_up(turn_ns + 3 * self->tick_ns, self->tick_ns);
@@ -214,7 +214,7 @@ TEST_F(refresh, an_earlier_deadline_changes_nothing)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-/* A deadline that the kernel has seen, and moved the timeout for, is not taken back. */
+/* If the kernel has seen a deadline, and moved the timeout for it, that is not taken back. */
 TEST_F(refresh, an_earlier_deadline_changes_nothing_after_a_later_one_was_seen)
 {
 	__u64 later_ns = tw_refreshed_ns(5 * self->deadline_ns, self->shift);
@@ -255,7 +255,7 @@ TEST_F(refresh, a_store_that_makes_no_sense_changes_nothing)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-/* For any tick: any value of a word moves the timeout later, or not at all. */
+/* Whatever the tick is, any value of a word moves the timeout later, or not at all. */
 TEST_F(refresh, any_grains_are_those_of_the_nearest_time)
 {
 	__u64 gen = self->id >> 32 & TWHEEL_REFRESH_GEN_MASK, seed = 11;
@@ -286,7 +286,9 @@ TEST_F(refresh, any_grains_are_those_of_the_nearest_time)
 	EXPECT_EXPIRY(self->deadline_ns);
 }
 
-/* G1: a deadline within the grain of the one armed is rounded up, and counts as a move. */
+/*
+ * G1: if a deadline is within the grain of the one armed, it is rounded up, and counts as a move.
+ */
 TEST_F(refresh, a_deadline_between_grains_is_rounded_up)
 {
 	__u64 grain_ns = 1ULL << self->shift;
@@ -310,7 +312,7 @@ TEST_F(refresh, info_says_how_long_a_grain_is)
 	EXPECT_LT(self->tick_ns / 2, 1ULL << info.refresh_shift);
 }
 
-/* Only a long tick has the end of time within its horizon. */
+/* Only if ticks are long, the end of time is within the horizon. */
 TEST(a_timeout_refreshed_to_the_end_of_time_never_expires)
 {
 	static const __u64 stored_ns[] = {
@@ -378,7 +380,7 @@ TEST_F(refresh, a_store_counts_for_a_deadline_of_zero)
 	/* The timeout is due at once, so it may have expired before the store. */
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(self->fd, self->id, TWHEEL_ARM_ABSOLUTE, 0, 0));
 	self->table[(__u32)self->id] = gen;
-	/* The grain before that of zero. */
+	/* This is the grain before that of zero. */
 	self->table[(__u32)self->id] = ~(__u64)TWHEEL_REFRESH_GEN_MASK | gen;
 	ASSERT_EQ(0, tw_query1(self->fd, self->id, &status));
 	EXPECT_EQ(0, status.deadline_ns);
@@ -447,7 +449,7 @@ TEST_F(refresh, an_overdue_timeout_waits_for_the_stored_deadline)
 	ASSERT_ONE_EVENT(self->fd, &event, self->id);
 	ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, 1, 0, 42, &self->id));
 	tw_refresh(self->table, self->id, deadline_ns, self->shift);
-	/* The kthread may have been first. */
+	/* If the kthread was first, it has expired. */
 	if (tw_advance(self->fd, now_ns) == 0 && tw_read(self->fd, &event, 1) == 1) {
 		EXPECT_EQ(self->id, event.id);
 		EXPECT_EQ(1, event.deadline_ns);
@@ -580,7 +582,7 @@ TEST_F(table, a_store_through_the_id_of_one_cancelled_changes_nothing_for_its_su
 	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
 	EXPECT_EQ(TW_SEC, status.deadline_ns);
-	/* A late store takes nothing back, unless it is blind. */
+	/* If a late store is not blind, it takes nothing back. */
 	EXPECT_EQ(1, tw_refresh(self->table, new, TW_MIN, self->shift));
 	EXPECT_EQ(0, tw_refresh(self->table, old, TW_HOUR, self->shift));
 	ASSERT_EQ(0, tw_query1(self->fd, new, &status));
@@ -605,7 +607,7 @@ TEST_F(table, the_owner_s_next_store_repairs_a_word_that_a_stale_one_overwrote)
 		tw_refresh_blind(self->table, old, TW_HOUR, self->shift);
 		EXPECT_EQ(1, tw_refresh(self->table, new, deadline_ns, self->shift));
 	}
-	/* Newer generations of a word are those up to half of all. */
+	/* If a word's generation is up to half of all ahead, it is newer. */
 	self->table[(__u32)new] = ((new >> 32) + NR_GENS / 2) % NR_GENS;
 	EXPECT_EQ(1, tw_refresh(self->table, new, deadline_ns, self->shift));
 	self->table[(__u32)new] = 0;
@@ -753,7 +755,7 @@ TEST_F(table, a_store_beyond_the_armed_places_is_sigbus)
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[0]));
 	EXPECT_EQ(0, status_of_store(&self->table[(__u32)ids[0]]));
 	EXPECT_EQ(SIGBUS, status_of_store(&self->table[WORDS_PER_PAGE]));
-	/* A timeout that is armed next has its word in the same mapping. */
+	/* If a timeout is armed next, it has its word in the same mapping. */
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		ASSERT_EQ(0, tw_arm_in(self->fd, TW_SEC, &ids[i]));
 		tw_refresh(self->table, ids[i], TW_MIN, self->shift);
@@ -961,7 +963,7 @@ TEST(a_refresh_on_a_real_clock_is_never_early)
 	ASSERT_LE(0, fd);
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
-	/* A stall of the machine may be longer: then the timeout expires at the stored deadline. */
+	/* If the machine stalls for longer, the timeout expires at the stored deadline. */
 	ASSERT_EQ(0, tw_arm_in(fd, 200 * TW_MS, &id));
 	end_ns = tw_now(CLOCK_MONOTONIC) + TW_SEC;
 	do {
@@ -981,9 +983,9 @@ TEST(a_refresh_on_a_real_clock_is_never_early)
 }
 
 /*
- * The slots of the second level are 2^28 ns wide in a wheel that nobody has set up. Arm a timeout
- * early in one of them that is far away, move it to the end of that slot by a store, and have the
- * kernel read the word: it sets the alarm when another timeout has expired.
+ * If nobody has set up a wheel, slots of its second level are 2^28 ns wide. Arm a timeout early in
+ * one of them that is far away, move it to the end of that slot by a store, and let the kernel read
+ * the word: it sets the alarm when another timeout has expired.
  */
 static int arm_and_find(int fd, __u64 *table, __u64 begin_ns, __u64 *id)
 {
@@ -1019,7 +1021,7 @@ TEST(a_rearm_earlier_than_the_deadline_found_sets_the_alarm)
 	table = map_table(fd);
 	ASSERT_NE(NULL, table);
 	ASSERT_EQ(0, arm_and_find(fd, table, begin_ns, &id));
-	/* Later than it was armed for, and earlier than it was moved to. */
+	/* Re-arm it later than it was armed for, and earlier than it was moved to. */
 	ASSERT_EQ(TWHEEL_WAS_PENDING, tw_rearm1(fd, id, TWHEEL_ARM_ABSOLUTE,
 						begin_ns + 50 * TW_MS, 0));
 	EXPECT_ALARM_BY(fd, tw_round_up(begin_ns + 50 * TW_MS, TW_MS));

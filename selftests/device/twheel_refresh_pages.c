@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The refresh table's memory: a page of it exists while a timeout has, or may have, its word in
- * it. Processes that have mapped the table notice nothing when a page goes, or comes again.
+ * The refresh table's memory: a page of it exists while a timeout has, or may have, its word in it.
+ * If a page goes, or comes again, processes that have mapped the table notice nothing.
  */
 #include "twheel_outcomes.h"
 
@@ -19,7 +19,7 @@
 /* The pages that an empty wheel may keep. */
 #define PAGES_KEPT	4
 
-/* How much of a mapping exists, in pages. */
+/* Return how much of a mapping exists, in pages. */
 static long pages_mapped(const void *table)
 {
 	char line[256], wanted[32];
@@ -141,7 +141,7 @@ TEST_F(refresh_pages, pages_go_when_no_timeout_needs_them)
 	EXPECT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
 }
 
-/* A page of places that has its words in two pages, and no neighbours. */
+/* The page of places has its words in two pages, and no neighbours. */
 TEST_F(refresh_pages, pages_of_the_only_timeouts_that_have_words_there_stay)
 {
 	const __u32 words = sysconf(_SC_PAGESIZE) / sizeof(__u64);
@@ -175,7 +175,7 @@ TEST_F(refresh_pages, pages_of_the_only_timeouts_that_have_words_there_stay)
 	EXPECT_NO_EVENT(wheel.fd);
 }
 
-/* A late store harms nobody: there is no signal, and no other timeout moves. */
+/* If a store is late, it harms nobody: there is no signal, and no other timeout moves. */
 TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
 {
 	__u64 old[NR];
@@ -187,10 +187,10 @@ TEST_F(refresh_pages, an_id_whose_page_has_gone_is_stale_as_any_other)
 	ASSERT_EQ(0, cancel_all(&wheel));
 	ASSERT_GE(PAGES_KEPT, wait_until_few_are_mapped(&wheel));
 	refresh_all(&wheel, 3 * TW_HOUR);
-	/* Store as a program does that does not check the result. */
+	/* Store like a program that does not check the result. */
 	for (i = 0; i < NR; i++)
 		wheel.table[(__u32)old[i]] = 3 * TW_HOUR;
-	/* If timeouts come again, nothing of that is seen. */
+	/* If timeouts come again, none of these stores has an effect. */
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
 	EXPECT_EQ(NR, refresh_all(&wheel, 0));
 	ASSERT_EQ(0, tw_advance(wheel.fd, TW_HOUR));
@@ -241,7 +241,10 @@ TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 	for (i = 0; i < ARRAY_SIZE(mapping_advice); i++) {
 		deadline_ns += TW_HOUR;
 		ASSERT_EQ(NR, refresh_all(&wheel, deadline_ns));
-		/* Ignore the result. Of the whole mapping, or mremap() would find two mappings. */
+		/*
+		 * Ignore the result. Advise for the whole mapping, or mremap() would find two
+		 * mappings.
+		 */
 		madvise(wheel.table, wheel.size, mapping_advice[i]);
 		EXPECT_EQ(twheel_refresh_deadline(deadline_ns, tw_shift(TW_MS)) |
 			  (wheel.ids[7] >> 32 & TWHEEL_REFRESH_GEN_MASK),
@@ -295,7 +298,7 @@ static void *touch(void *arg)
 	return NULL;
 }
 
-/* How often a process here has touched a page that was not mapped. */
+/* Return how often a process here has touched a page that was not mapped. */
 static long faults(void)
 {
 	struct rusage usage;
@@ -325,9 +328,9 @@ TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_pages_went_and_came, 
 	struct twheel_event event;
 	long i;
 
-	/* So there is no number beyond the end. */
+	/* This makes all pages, so that there is no number beyond the end. */
 	ASSERT_EQ(0, arm_all(&wheel, TW_HOUR));
-	/* So each page has been touched once. */
+	/* This touches each page once. */
 	ASSERT_EQ(NR, refresh_all(&wheel, TW_HOUR));
 	ASSERT_EQ(0, cancel_all(&wheel));
 	atomic_store(&stop, false);
@@ -344,7 +347,7 @@ TEST_F_TIMEOUT(refresh_pages, a_store_counts_however_often_pages_went_and_came, 
 		ASSERT_EQ(0, tw_advance(wheel.fd, self->now_ns + TW_SEC));
 		EXPECT_NO_EVENT(wheel.fd);
 		ASSERT_EQ(0, cancel_all(&wheel));
-		/* The reason is not that nothing expires. */
+		/* Check that it is not because nothing expires. */
 		ASSERT_EQ(0, tw_arm_in(wheel.fd, TW_MS, &id));
 		self->now_ns += 2 * TW_SEC;
 		ASSERT_EQ(0, tw_advance(wheel.fd, self->now_ns));

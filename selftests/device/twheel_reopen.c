@@ -86,7 +86,7 @@ TEST_F(reopen, reopen_gives_flags_that_others_do_not_change)
 	EXPECT_EQ(0, fcntl(self->again, F_GETFL) & O_NONBLOCK);
 }
 
-/* As the kernel has them: glibc's O_LARGEFILE is 0 in a 64-bit program. */
+/* These are the kernel's numbers: in a 64-bit program, glibc's O_LARGEFILE is 0. */
 #define IGNORED	(O_APPEND | O_ASYNC | O_DSYNC | 0100000 | O_NOATIME | O_NOCTTY | O_NOFOLLOW | \
 		 O_SYNC | O_TRUNC)
 
@@ -142,7 +142,7 @@ TEST(reopen_takes_what_f_getfl_returns)
 
 /* ---- the argument -------------------------------------------------------- */
 
-/* A successor gets the descriptor, and not the program that chose the size. */
+/* If a successor gets the descriptor, it has not chosen the size. */
 TEST_F(reopen, each_descriptor_has_its_own_size_of_events)
 {
 	struct {
@@ -303,7 +303,7 @@ TEST_F(reopen, reopen_without_a_free_descriptor_says_emfile)
 #define FILE_MAX	"/proc/sys/fs/file-max"
 #define NOBODY		65534
 
-/* Restore the limit when the test has ended, be it that somebody killed it. */
+/* Restore the limit when the test has ended, even if somebody killed it. */
 static pid_t restore_at_the_end(const char *max, int *end)
 {
 	int file, pipes[2];
@@ -354,7 +354,7 @@ TEST_F(reopen, reopen_without_a_free_file_says_enfile)
 	close(file);
 }
 
-/* Security modules go by the inode, and so does whoever looks for a device in /proc. */
+/* Security modules go by the inode, and so do programs that search /proc for a device. */
 TEST_F(reopen, reopen_gives_a_file_of_the_device)
 {
 	char path[32], link[64] = {};
@@ -369,7 +369,7 @@ TEST_F(reopen, reopen_gives_a_file_of_the_device)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", self->again);
 	ASSERT_LT(0, readlink(path, link, sizeof(link) - 1));
 	EXPECT_STREQ(TW_DEVICE, link);
-	/* As of any other descriptor, open() of this makes a new wheel. */
+	/* If this file is opened, that is a new wheel, as with any other descriptor. */
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(self->base + 3, tw_wheels_open());
@@ -383,7 +383,7 @@ static int forbid_files(void)
 {
 	const struct {
 		__u64 access_fs;
-	} rules = { 1 << 1 | 1 << 2 };		/* to write to files, and to read them */
+	} rules = { 1 << 1 | 1 << 2 };		/* access to write to files, and to read them */
 	int fd = syscall(444, &rules, sizeof(rules), 0);
 
 	if (fd < 0)
@@ -447,7 +447,7 @@ TEST_F(reopen, reopen_leaves_epoll_to_each_descriptor)
 	ASSERT_EQ(0, tw_arm_in(self->again, 0, &id));
 	ASSERT_EQ(0, tw_advance(self->again, 0));
 	EXPECT_EQ(2, epoll_wait(epoll, events, 3, 0));
-	/* With a duplicate, the watch would go on, and nobody could end it. */
+	/* If there were a duplicate, the watch would go on, and nobody could end it. */
 	close(self->fd);
 	self->fd = -1;
 	ASSERT_EQ(1, epoll_wait(epoll, &event, 1, 0));
@@ -494,7 +494,7 @@ TEST_F(reopen, the_wheel_stays_as_long_as_it_is_mapped)
 	EXPECT_EQ(self->base, tw_wait_wheels_open(self->base));
 }
 
-/* The kernel would complain in its log if an inode were left when its file system goes. */
+/* If an inode were left when its file system goes, the kernel would complain in its log. */
 TEST(a_wheel_keeps_the_file_system_of_its_device)
 {
 	char folder[] = "/tmp/twheel-XXXXXX", path[64];

@@ -120,7 +120,7 @@ static int setup_one_level(__u64 tick_ns, __u32 slots, struct twheel_info *info)
 	return 0;
 }
 
-/* A clockid_t that is passed by mistake must not be taken for another clock. */
+/* If a clockid_t is passed by mistake, it must not be taken for another clock. */
 TEST_F(setup, any_clock_of_time_h_is_refused)
 {
 	const clockid_t clocks[] = {
@@ -139,7 +139,7 @@ TEST_F(setup, any_clock_of_time_h_is_refused)
 		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup))
 			TH_LOG("clock %d", clocks[i]);
 	}
-	/* The clock of a process, of a thread or of a device is a negative one. */
+	/* A negative number is the clock of a process, of a thread or of a device. */
 	for (i = -1; i > -64; i--) {
 		setup.clock = i;
 		EXPECT_EQ(-EINVAL, tw_ioctl(self->fd, TWHEEL_IOC_SETUP, &setup));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Signals during each loop. One with a handler ends a read between two batches, and the other
- * events stay unread; it ends no vector, no write and no LIST. A fatal one ends all of them: the
- * elements that were done are reported, and the others are unchanged.
+ * Signals during each loop. If a signal has a handler, it ends a read between two batches, and the
+ * other events stay unread; it ends no vector, no write and no LIST. If it is fatal, it ends all of
+ * them: the elements that were done are reported, and the others are unchanged.
  *
  * twheel_advance.c tests signals during ADVANCE, twheel_read_blocking.c during a read that
  * sleeps, and twheel_faults.c a fatal one during ARM.
@@ -53,7 +53,7 @@ FIXTURE_TEARDOWN(signals)
 	close(self->fd);
 }
 
-/* NR timeouts with their number as user_data. */
+/* Arm NR timeouts with their number as user_data. */
 static void arm_all(struct __test_metadata *_metadata, int fd, __u64 distance_ns)
 {
 	int i;
@@ -179,7 +179,10 @@ TEST_F_TIMEOUT(signals, a_handler_cuts_no_vector_no_list_and_no_write_short, 100
 	EXPECT_LT(0, pinger.caught);
 }
 
-/* DRAIN has begun then, and the next call waits for its end. Return how often that happened. */
+/*
+ * If a signal interrupts DRAIN, it has begun, and the next call waits for its end. Return how often
+ * that happened.
+ */
 static int drain_beside_signals(struct __test_metadata *_metadata, int sa_flags)
 {
 	const struct sigaction action = { .sa_handler = catch, .sa_flags = sa_flags };
@@ -241,7 +244,7 @@ FIXTURE(killed) {
 FIXTURE_VARIANT(killed) {
 	int (*call)(int fd);
 	void (*prepare)(void);
-	bool (*is_done)(int i);		/* as the rows report */
+	bool (*is_done)(int i);		/* whether row i reports so */
 	__u64 (*nr_done)(const struct twheel_info *info);	/* NULL: the wheel has no counter */
 };
 
@@ -375,7 +378,7 @@ FIXTURE_TEARDOWN(killed)
 {
 }
 
-/* Rows that are not mapped would fault, and a fault ends a call of a killed process. */
+/* If rows are not mapped, they fault, and a fault ends a call of a killed process. */
 static void touch_rows(void)
 {
 	const long page = sysconf(_SC_PAGESIZE);
@@ -457,7 +460,7 @@ TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 				ASSERT_EQ(nr, i);
 			}
 			nr = i;
-			/* No element behind it is. */
+			/* No element behind that one is done. */
 			for (; i < NR; i++) {
 				ASSERT_FALSE(variant->is_done(i));
 			}
@@ -467,7 +470,7 @@ TEST_F_TIMEOUT(killed, a_killed_call_ends_and_did_what_it_reported, 100)
 		close(self->fd);
 	}
 	EXPECT_RACE(&race);
-	/* A signal in the last moment ends no loop; any other does. */
+	/* If a signal comes in the last moment, it ends no loop; any other does. */
 	EXPECT_GE(outcomes[0].count + 1, outcomes[2].count);
 }
 

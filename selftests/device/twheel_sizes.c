@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sizes in a call: those below the first version are refused, those of a newer header are
- * taken if the part that this kernel does not know is zero.
+ * The sizes in a call: if a size is below that of the first version, it is refused; if it is that
+ * of a newer header, it is taken if the part that this kernel does not know is zero.
  */
 #include "twheel_commands.h"
 #include "twheel_test.h"
@@ -36,13 +36,16 @@ FIXTURE_TEARDOWN(sizes)
 	close(self->fd);
 }
 
-/* A wheel on which the good call of this command succeeds. */
+/* Make a wheel on which the good call of this command succeeds. */
 static int open_for(const struct tw_command *command, __u64 *pending)
 {
 	return command->cmd == TWHEEL_IOC_SETUP ? tw_open(O_NONBLOCK) : tw_make_wheel(pending);
 }
 
-/* The good call of a command succeeds if its argument and its elements are longer by this much. */
+/*
+ * Expect the good call of a command to succeed if its argument and its elements are longer by this
+ * much.
+ */
 static void expect_good(struct __test_metadata *_metadata, const struct tw_command *command,
 			__u32 argument_more, __u32 element_more)
 {
@@ -186,7 +189,7 @@ TEST_F(sizes, absurdly_large_argument_is_refused)
 	}
 }
 
-/* An interpreter copies the argument to any address. */
+/* If an interpreter makes the call, the argument may be at any address. */
 TEST_F(sizes, argument_at_any_address_is_taken)
 {
 	unsigned char bytes[sizeof(union tw_argument) + 8];
@@ -373,7 +376,7 @@ TEST_F(sizes, entry_size_is_the_stride_of_arm)
 	close(fd);
 }
 
-/* Every third one sets bytes that this kernel does not know, the first and the last too. */
+/* Every third element sets bytes that this kernel does not know, also the first and the last. */
 TEST_F(sizes, elements_with_an_unknown_tail_are_left_out_of_a_vector)
 {
 	struct newer_arm arms[STRIDES - 1] = {};

@@ -78,7 +78,7 @@ static __u64 next_expiry(int fd)
 	return tw_info(fd, &info) ? 0 : info.next_expiry_ns;
 }
 
-/* There is nothing until this edge, which INFO foretells, and on it one event. */
+/* Expect nothing until this edge, which INFO foretells, and on it one event. */
 static void expect_at(struct __test_metadata *_metadata, int fd, __u64 id, __u64 deadline_ns,
 		      __u64 edge_ns)
 {
@@ -147,7 +147,7 @@ TEST_F(slack, timeouts_with_the_same_slack_expire_together)
 		EXPECT_EQ(128, tick);
 	}
 	EXPECT_EQ(1, passes);
-	/* A timeout with less slack comes earlier, also in ticks of its own. */
+	/* If a timeout has less slack, it comes earlier, also in ticks of its own. */
 	now_ns = 128 * self->tick_ns;
 	for (i = 0; i < 7; i++) {
 		ASSERT_EQ(0, arm_slack(self->fd, now_ns + 60 * self->tick_ns, 0, (1U << i) - 1,
@@ -201,7 +201,7 @@ TEST_F(slack, slack_holds_for_each_period_at_a_fixed_rate)
 	EXPECT_EQ(TWHEEL_WAS_PENDING, tw_cancel1(self->fd, id));
 }
 
-/* Nobody reads: the periods count from the edges at which they would have expired. */
+/* If nobody reads, the periods count from the edges at which they would have expired. */
 TEST_F(slack, slack_holds_for_periods_that_pass_unread)
 {
 	const __u64 interval_ns = 3 * self->tick_ns;
@@ -281,7 +281,7 @@ TEST_F(slack, slack_holds_after_a_refresh)
 	munmap(table, size);
 }
 
-/* Every pair of slacks, to a deadline that is earlier, later, or the same. */
+/* Try every pair of slacks, with a deadline that is earlier, later, or the same. */
 TEST_F(slack, slack_is_that_of_the_new_schedule_after_a_rearm)
 {
 	static const __u32 slacks[] = { 0, 1, 7, 31 };
@@ -327,7 +327,7 @@ TEST_F(slack, slack_of_an_unread_event_ends_with_it)
 	expect_at(_metadata, self->fd, id, 6 * tick_ns, 16 * tick_ns);
 }
 
-/* Neither the end of time nor a tick after it. */
+/* A slack reaches neither the end of time nor a tick after it. */
 TEST_F(slack, slack_does_not_lead_to_an_expiry_after_the_end_of_time)
 {
 	__u64 never, late;
@@ -423,8 +423,8 @@ TEST(slack_of_a_wheel_does_not_delay_advance)
 }
 
 /*
- * Arm a timeout of a wheel with slack, and wait until its time has passed. The kernel makes a
- * pass when another timer fires: if one has by then, try again. Return 0, or -errno.
+ * Arm a timeout of a wheel with slack, and wait until its time has passed. If another timer fires
+ * before, the kernel makes a pass: then try again. Return 0, or -errno.
  */
 static int pass_unseen(int fd)
 {

@@ -112,7 +112,7 @@ static void expect_enoent(struct __test_metadata *_metadata, int fd, __u64 id)
 		TH_LOG("id %#llx", id);
 }
 
-/* A timeout that ends by CANCEL. */
+/* End a timeout by CANCEL. */
 static __u64 end_by_cancel(struct __test_metadata *_metadata, int fd)
 {
 	__u64 id;
@@ -158,7 +158,7 @@ TEST_F(stale, an_old_id_says_enoent_to_all_and_touches_nobody)
 			again += (__u32)old[i] == (__u32)ids[j];
 	}
 	EXPECT_UNCHANGED(self->fd, &before);
-	/* Otherwise these places were not used before, and nothing was tried. */
+	/* If they are not used again, nothing was tried. */
 	EXPECT_LE(PLACES, again);
 }
 
@@ -178,7 +178,7 @@ TEST_F(stale, an_id_that_never_was_says_enoent_to_all_and_touches_nobody)
 	};
 
 	for (i = 0; i < (int)ARRAY_SIZE(strangers); i++)
-		/* The live one may have a small id itself. */
+		/* If the live one has a small id itself, leave it out. */
 		if (strangers[i] != id)
 			expect_enoent(_metadata, self->fd, strangers[i]);
 	for (i = 0; i < 64; i++)
@@ -221,7 +221,7 @@ static void *hammer(void *arg)
 
 		if (!id)
 			continue;
-		/* The two ids are the same if that timeout has ended, too. */
+		/* If that timeout has ended, too, the two ids are the same. */
 		if (id != live)
 			tw_saw(&outcomes[call], 1);
 		switch (call) {

@@ -79,7 +79,7 @@ static const char *next_event(FIXTURE_DATA(trace) *self, const char *but)
 	return "";
 }
 
-/* How many events of this kind the rest has. */
+/* Return how many events of this kind the rest has. */
 static int count_events(FIXTURE_DATA(trace) *self, const char *kind)
 {
 	const char *event;
@@ -205,7 +205,8 @@ TEST_F(trace, the_event_of_a_step_says_who_takes_it_and_what_it_found)
 }
 
 /*
- * The softirq, or on PREEMPT_RT the kthread; the latter also for timeouts that the former leaves.
+ * The softirq expires them; if the kernel has PREEMPT_RT, or the softirq leaves some, the kthread
+ * does.
  */
 TEST_F(trace, on_a_real_clock_the_softirq_or_the_kthread_expires)
 {
@@ -330,7 +331,7 @@ TEST_F(trace, nothing_is_traced_that_is_off)
 	EXPECT_STREQ("", next_event(self, NULL));
 }
 
-/* An event that is on costs only its own calls their fast path, and traces nothing else. */
+/* If an event is on, only its own calls lose their fast path, and it traces nothing else. */
 TEST_F(trace, each_event_is_switched_on_by_itself)
 {
 	static const char * const names[] = { "arm", "move", "cancel", "expire", "read", "pass" };

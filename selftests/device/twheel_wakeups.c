@@ -15,12 +15,12 @@
 #include <sys/syscall.h>
 
 #define VECTOR		512
-/* This many leave pages that are worth giving back when they end. */
+/* With this many, there are pages that are worth giving back when they end. */
 #define MANY		16384
 #define PLACES		1048576
 #define FEW		4
 
-/* How often a thread went to sleep, since the last call. */
+/* Counts how often a thread went to sleep since the last call. */
 struct count {
 	pid_t tid;
 	long settled;
@@ -47,7 +47,7 @@ static void expect_woken(struct __test_metadata *_metadata, struct count *count,
 {
 	long woken = 0;
 
-	/* A thread that was woken may not have run yet: on a busy host, for long. */
+	/* If a thread was woken, it may not have run yet: on a busy host, for long. */
 	TW_WAIT_FOR((woken += count_next(count)) >= least, TW_MS);
 	EXPECT_LE(least, woken)
 		TH_LOG("line %d", line);
@@ -94,7 +94,7 @@ FIXTURE_SETUP(turns)
 {
 	self->fd = tw_virtual_for(O_NONBLOCK | O_CLOEXEC, PLACES);
 	ASSERT_LE(0, self->fd);
-	/* Deadlines in the past are those before this. */
+	/* If a deadline is before this time, it is in the past. */
 	ASSERT_EQ(0, tw_advance(self->fd, TW_SEC));
 	ASSERT_EQ(0, count_begin(&self->kthread, tw_kthread_of(self->fd)));
 }
@@ -163,7 +163,7 @@ TEST_F_TIMEOUT(turns, a_due_timeout_takes_no_turn_by_any_way_to_arm_it, 60)
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* A timeout whose event is read goes on with its next period, which may be due again. */
+/* If the event of a timeout is read, it goes on with its next period, which may be due again. */
 TEST_F_TIMEOUT(turns, reading_periodic_timeouts_takes_no_turn, 60)
 {
 	struct twheel_event event;
@@ -194,7 +194,7 @@ TEST_F_TIMEOUT(turns, a_drain_takes_no_turn, 60)
 	EXPECT_WOKEN(0, &self->kthread);
 }
 
-/* A work item does so when the memory has been idle for a second. */
+/* If the memory has been idle for a second, a work item does so. */
 TEST_F_TIMEOUT(turns, giving_memory_back_takes_no_turn, 60)
 {
 	static struct twheel_cancel cancels[VECTOR];
@@ -283,7 +283,7 @@ FIXTURE_VARIANT_ADD(row, moved_later_before_it_entered) {
 	.apart_ns = 6 * TW_MS, .change = MOVES_ALL_LATER, .wakes = 1,
 };
 
-/* When it rings for another one, it is not set again for these. */
+/* If the alarm rings for another one, it is not set again for these. */
 FIXTURE_VARIANT_ADD(row, cancelled_and_a_pass_since) {
 	.apart_ns = 6 * TW_MS, .change = CANCELS_ALL, .passes = true, .wakes = 0,
 };
@@ -307,7 +307,7 @@ FIXTURE_TEARDOWN(row)
 	close(self->fd);
 }
 
-/* Have the alarm ring before the row is due. */
+/* Let the alarm ring before the row is due. */
 static void enter_all(struct __test_metadata *_metadata, int fd)
 {
 	struct twheel_event event;
@@ -318,7 +318,7 @@ static void enter_all(struct __test_metadata *_metadata, int fd)
 	ASSERT_EQ(id, event.id);
 }
 
-/* How many of the row were not as expected. */
+/* Return how many of the row were not as expected. */
 static int row_change(int fd, const __u64 *id, enum change change)
 {
 	int i, nr = 0;
@@ -333,7 +333,7 @@ static int row_change(int fd, const __u64 *id, enum change change)
 	return nr;
 }
 
-/* Return false if that took too long: some were due before all was done. */
+/* If that took so long that some were due before all was done, return false. */
 static bool make_row(struct __test_metadata *_metadata, FIXTURE_DATA(row) *self,
 		     const FIXTURE_VARIANT(row) *variant, __u64 lead_ns)
 {
@@ -459,7 +459,10 @@ static long wait_for_one(struct __test_metadata *_metadata, FIXTURE_DATA(expiry)
 
 TEST_F_TIMEOUT(expiry, the_softirq_expires_timeouts_and_the_kthread_sleeps, 100)
 {
-	/* With PREEMPT_RT, any thread may keep the softirq waiting: it only wakes the kthread. */
+	/*
+	 * If the kernel has PREEMPT_RT, any thread may keep the softirq waiting: it only wakes the
+	 * kthread.
+	 */
 	if (tw_kernel_is_rt()) {
 		EXPECT_LT(0, wait_for_one(_metadata, self, variant->way));
 		return;

@@ -31,7 +31,7 @@ static struct twheel_record cancel_of(__u64 id)
 	return (struct twheel_record){ .op = TWHEEL_OP_CANCEL, .key = id };
 }
 
-/* Return records done, or -errno. */
+/* Write with RWF_NOWAIT; return how many records were done, or -errno. */
 static int write_nowait(int fd, const struct twheel_record *records, size_t nr)
 {
 	struct iovec iov = { (void *)records, nr * sizeof(*records) };
@@ -42,7 +42,7 @@ static int write_nowait(int fd, const struct twheel_record *records, size_t nr)
 	return bytes % RECORD_BYTES ? TW_BROKEN : bytes / RECORD_BYTES;
 }
 
-/* A page that cannot be read, behind one that can. */
+/* Return a page that cannot be read, behind one that can. */
 static char *bad_page(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -462,7 +462,7 @@ static struct twheel_record forgiving(struct twheel_record record)
 	return record;
 }
 
-/* Every third is there. */
+/* Every third one is there. */
 TEST_F(write, absent_timeouts_do_not_end_a_write_that_forgives)
 {
 	struct twheel_record records[MAX_RECORDS], plain;
@@ -485,7 +485,7 @@ TEST_F(write, absent_timeouts_do_not_end_a_write_that_forgives)
 	ASSERT_EQ(0, tw_info(self->fd, &info));
 	EXPECT_EQ(there / 2, info.rearmed);
 	EXPECT_EQ(there / 2, info.pending);
-	/* Without the flag, the write ends there. */
+	/* If the flag is missing, the write ends there. */
 	records[first_absent] = plain;
 	EXPECT_EQ(first_absent, tw_write(self->fd, records, MAX_RECORDS));
 }
@@ -730,7 +730,7 @@ FIXTURE_TEARDOWN(keyed_write)
 	close(self->fd);
 }
 
-/* The one timeout there is. */
+/* Expect this timeout, and no other. */
 static void expect_one(struct __test_metadata *_metadata, int fd, __u64 key, __u64 deadline_ns)
 {
 	struct twheel_status row[2];
@@ -860,7 +860,7 @@ TEST_F(keyed_write, keys_that_are_gone_do_not_end_a_write_that_forgives)
 	}
 }
 
-/* The flag forgives only that its timeout is absent. */
+/* If the timeout is absent, the flag forgives that, and nothing else. */
 TEST_F(keyed_write, a_record_that_forgives_forgives_nothing_else)
 {
 	const struct twheel_record first = arm_in(7, 5 * TW_MS);
@@ -905,7 +905,9 @@ TEST(one_write_does_it_all)
 	close(fd);
 }
 
-/* In any order: no write fails, since records for keys that may be absent forgive that. */
+/*
+ * They write in any order: no write fails, since records for keys that may be absent forgive that.
+ */
 TEST_F(keyed_write, writers_of_the_same_keys_beside_a_reader_all_succeed)
 {
 	enum { WRITERS = 4, ROUNDS = 2000, KEYS = 8 };
@@ -966,7 +968,7 @@ TEST_F(write, preadv2_nowait_reads_events_and_does_not_wait)
 	struct iovec iov = { &event, sizeof(event) };
 	__u64 id;
 
-	/* Without O_NONBLOCK, so that it is the flag that counts. */
+	/* Clear O_NONBLOCK, so that only the flag counts. */
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_MS, &id));
 	EXPECT_EQ(-1, preadv2(self->fd, &iov, 1, -1, RWF_NOWAIT));
@@ -995,7 +997,9 @@ TEST(pwritev2_nowait_does_not_start_a_wheel)
 	close(fd);
 }
 
-/* The write does as many as there are places for, and the others after a write that may wait. */
+/*
+ * The write does as many as there are places for; after a write that may wait, it does the others.
+ */
 TEST_F(write, pwritev2_nowait_takes_free_places_and_allocates_nothing)
 {
 	struct twheel_record records[MAX_RECORDS];
@@ -1024,7 +1028,8 @@ TEST_F(write, pwritev2_nowait_takes_free_places_and_allocates_nothing)
 }
 
 /*
- * The first timeout of a page with an interval or slack needs memory that plain one-shots do not.
+ * If a timeout is the first one of its page with an interval or slack, it needs memory that plain
+ * one-shots do not.
  */
 static void expect_no_memory_for(struct __test_metadata *_metadata, int fd, __u64 interval_ns,
 				 __u32 slack_ticks)
@@ -1067,7 +1072,7 @@ TEST_F(write, pwritev2_nowait_rearms_and_cancels)
 
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &ids[0]));
 	ASSERT_EQ(0, tw_arm_in(self->fd, TW_HOUR, &ids[1]));
-	/* Later, earlier, gone. */
+	/* Move one later, one earlier, and cancel one. */
 	records[0] = rearm_in(ids[0], 2 * TW_HOUR);
 	records[1] = rearm_in(ids[0], TW_MS);
 	records[2] = cancel_of(ids[1]);
@@ -1077,7 +1082,7 @@ TEST_F(write, pwritev2_nowait_rearms_and_cancels)
 	EXPECT_EQ(-ENOENT, write_nowait(self->fd, records + 2, 1));
 }
 
-/* Even to an earlier time, again and again. */
+/* This holds even for an earlier time, again and again. */
 TEST_F(write, pwritev2_nowait_rearms_without_memory)
 {
 	struct twheel_record record;
