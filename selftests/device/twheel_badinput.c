@@ -201,7 +201,7 @@ TEST_F(bad, a_bad_field_of_an_element_is_refused_in_its_result)
 	}
 }
 
-/* If every other element is bad, the good ones are done nevertheless. */
+/* Every other element is bad; the good ones are done nevertheless. */
 TEST_F(bad, vector_goes_on_past_elements_that_are_refused)
 {
 	struct twheel_arm arms[7] = {};

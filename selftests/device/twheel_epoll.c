@@ -574,7 +574,7 @@ static void fill(struct __test_metadata *_metadata, int fd, __u64 *ids)
 	ASSERT_EQ(0, tw_advance(fd, TW_MS));
 }
 
-/* If the second place gets free, the wheel is not full: the first one has to wake all. */
+/* Only the first place that gets free can wake all: after that, the wheel is not full. */
 TEST_F_TIMEOUT(epoll, all_exclusive_sleepers_for_out_wake_when_a_full_wheel_has_room, 60)
 {
 	__u64 ids[PLACES];
@@ -708,9 +708,7 @@ TEST_F_TIMEOUT(nest, a_nested_epoll_wakes_both_sleepers_by_level_and_one_by_edge
 		EXPECT_EQ(EPOLLIN, sleeper_join(&sleepers[i]));
 }
 
-/*
- * If the trigger is an edge, the inner sleeper may take the event that the outer one was woken for.
- */
+/* With an edge trigger, the inner sleeper may take the event that the outer one was woken for. */
 TEST_F_TIMEOUT(nest, a_sleeper_in_the_inner_epoll_is_woken, 60)
 {
 	ASSERT_EQ(0, sleeper_start(&sleepers[0], self->outer));

@@ -303,7 +303,7 @@ TEST_F(ring, a_submission_opens_the_wheel_once_more)
 	close(again);
 }
 
-/* If flags are refused, they can get a meaning later: registered buffers are one of them. */
+/* Flags are refused so that they can get a meaning later: registered buffers are one. */
 TEST_F(ring, a_flag_of_the_submission_says_einval)
 {
 	struct twheel_info info = { .size = sizeof(info) };
@@ -1043,10 +1043,7 @@ TEST_F(ring, closing_the_ring_ends_the_reads_that_wait)
 		put_read(&ring, self->fd, &self->events[i], i);
 	ASSERT_EQ(8, io_uring_submit(&ring));
 	io_uring_queue_exit(&ring);
-	/*
-	 * If the ring is gone, the kernel ends them a moment later; until then each may take an
-	 * event.
-	 */
+	/* The kernel ends them a moment after the ring; until then each may take an event. */
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
 	for (i = 0; i <= 8 && nr != 1; i++) {
 		now_ns += TW_MS;

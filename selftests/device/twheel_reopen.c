@@ -142,7 +142,7 @@ TEST(reopen_takes_what_f_getfl_returns)
 
 /* ---- the argument -------------------------------------------------------- */
 
-/* If a successor gets the descriptor, it has not chosen the size. */
+/* The process that gets a descriptor need not be the one that chose the size. */
 TEST_F(reopen, each_descriptor_has_its_own_size_of_events)
 {
 	struct {
@@ -369,7 +369,7 @@ TEST_F(reopen, reopen_gives_a_file_of_the_device)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", self->again);
 	ASSERT_LT(0, readlink(path, link, sizeof(link) - 1));
 	EXPECT_STREQ(TW_DEVICE, link);
-	/* If this file is opened, that is a new wheel, as with any other descriptor. */
+	/* open() of the link makes a new wheel, as for any other descriptor. */
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(self->base + 3, tw_wheels_open());

@@ -243,8 +243,8 @@ static inline void results_of_setup(struct __test_metadata *_metadata, struct wo
 }
 
 /*
- * If the first ARM failed as a whole, SETUP can still be called. Its clock cannot be advanced to
- * the end, so cancel its timeouts.
+ * If the first ARM failed as a whole, SETUP can still be called. The wheel's clock cannot be
+ * advanced to the end, so cancel its timeouts.
  */
 static inline void results_of_first_arm(struct __test_metadata *_metadata, struct world *w, int ret)
 {
