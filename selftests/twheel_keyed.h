@@ -88,7 +88,7 @@ static inline int key_query_vec(int fd, struct twheel_status *rows, __u32 nr)
 	return key_vector(fd, TWHEEL_IOC_QUERY, TWHEEL_VECTOR_BY_KEY, rows, sizeof(*rows), nr);
 }
 
-/* ---- one entry ----------------------------------------------------------- */
+/* ---- one element --------------------------------------------------------- */
 
 /* Arm with every field as given; fills in id, result and was_deadline_ns. */
 static inline int key_arm_entry(int fd, struct twheel_arm *arm)

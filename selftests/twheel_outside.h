@@ -341,7 +341,7 @@ static inline long tw_kernel_bytes(void)
 	return bytes;
 }
 
-/* ---- what hrtimers do ---------------------------------------------------- */
+/* ---- expiries of hrtimers ------------------------------------------------ */
 
 #define TW_TRACING	"/sys/kernel/tracing"
 

@@ -681,7 +681,7 @@ static inline int tw_query1(int fd, __u64 id, struct twheel_status *status)
 	return tw_one_result(ret, status->result);
 }
 
-/* ---- what holds for every wheel ------------------------------------------ */
+/* ---- checks of every wheel ----------------------------------------------- */
 
 /*
  * Check that the counters balance (G3), and that the three gauges agree with one another. Use this

@@ -225,7 +225,7 @@ TEST_F(realtime_step, many_steps_lose_nothing_and_fire_nothing_twice)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-/* ---- beside changes of its kind --------------------------------------------- */
+/* ---- changes of a timeout's kind -------------------------------------------- */
 enum { WAS_PENDING, WAS_UNREAD, STEPPED };
 
 static struct tw_outcome outcomes[] = {

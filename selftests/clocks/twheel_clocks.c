@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-/* ---- what holds on each clock -------------------------------------------- */
+/* ---- rules of each clock ------------------------------------------------- */
 
 FIXTURE(clock) {
 	int fd;

@@ -222,7 +222,7 @@ TEST_F_TIMEOUT(suspend, periods_passed_asleep_are_counted_on_boottime_only, 60)
 	EXPECT_LE(monotonic.deadline_ns, monotonic.fired_ns);
 }
 
-/* ---- many of them -------------------------------------------------------- */
+/* ---- many timeouts ------------------------------------------------------- */
 
 static struct twheel_arm arms[CROWD];
 
@@ -276,7 +276,7 @@ TEST_F_TIMEOUT(suspend, none_of_many_timeouts_is_lost_or_early, 60)
 	read_crowd(_metadata, self->monotonic, CLOCK_MONOTONIC);
 }
 
-/* ---- who waits meanwhile ------------------------------------------------- */
+/* ---- waiters during the sleep -------------------------------------------- */
 
 /*
  * If the machine falls asleep, waiting threads are frozen as by a signal, and wait on when it is

@@ -191,7 +191,7 @@ TEST_F(tai, an_offset_set_forwards_wakes_a_sleeping_poller)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-/* ---- many of them -------------------------------------------------------- */
+/* ---- many timeouts ------------------------------------------------------- */
 
 /*
  * Arm one timeout every so often. The clock shows the times between again_from_ns and again_to_ns

@@ -623,9 +623,9 @@ static void round_begin(struct __test_metadata *_metadata, FIXTURE_DATA(held) *s
 	round->before = round->world;
 }
 
-/* ---- what the call says at last ---------------------------------------------- */
+/* ---- the results of the held call -------------------------------------------- */
 
-/* Whether the call had looked an element up when it was held. */
+/* Whether the call had found an element's timeout when it was held. */
 static bool was_seen(const FIXTURE_VARIANT(held) *variant, const struct round *round, int i)
 {
 	return i < round->first ||
@@ -812,7 +812,7 @@ static void round_end(struct __test_metadata *_metadata, const FIXTURE_VARIANT(h
 	world_settle(_metadata, &round->world);
 }
 
-/* ---- what comes in between ------------------------------------------------------ */
+/* ---- the calls in between ------------------------------------------------------- */
 
 #define BETWEEN(name)								\
 static void name(struct __test_metadata __attribute__((unused)) *_metadata,		\

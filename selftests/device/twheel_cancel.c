@@ -282,7 +282,7 @@ TEST_F(cancel, cancel_of_a_periodic_timeout_whose_last_event_was_read_says_enoen
 	}
 }
 
-/* ---- wherever it waits --------------------------------------------------- */
+/* ---- timeouts in every level --------------------------------------------- */
 
 FIXTURE(cancel_anywhere) {
 	int fd;

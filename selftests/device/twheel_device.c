@@ -53,7 +53,7 @@ TEST(user_without_privilege_cannot_open_it)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
-/* Whoever was given the descriptor may use the whole wheel. */
+/* If a user was given the descriptor, this user may use the whole wheel. */
 TEST(user_without_privilege_can_use_a_wheel_that_was_opened_for_him)
 {
 	int fd = tw_open(O_NONBLOCK);

@@ -97,7 +97,7 @@ static struct twheel_event drain_and_find(struct __test_metadata *_metadata, int
 	return *find(events, id);
 }
 
-/* ---- what is handed out -------------------------------------------------- */
+/* ---- events after a drain ------------------------------------------------ */
 
 TEST_F(drain, each_timeout_is_handed_out_once_and_then_comes_the_end)
 {
@@ -316,7 +316,7 @@ TEST_F(drain, drain_hands_out_thousands)
 	close(fd);
 }
 
-/* ---- what is refused afterwards ------------------------------------------ */
+/* ---- calls that are refused after a drain -------------------------------- */
 
 TEST_F(drain, arm_says_eshutdown_as_a_whole_and_changes_nothing)
 {
@@ -380,7 +380,7 @@ TEST_F(drain, drain_is_idempotent_after_the_end)
 	EXPECT_EQ(0, tw_read(self->fd, events, TIMEOUTS));
 }
 
-/* ---- CANCEL, QUERY, LIST and INFO of what is left ------------------------ */
+/* ---- CANCEL, QUERY, LIST and INFO after a drain -------------------------- */
 
 TEST_F(drain, cancel_of_a_drained_timeout_says_unread_and_its_event_never_comes)
 {

@@ -204,7 +204,7 @@ static __u64 bytes_of(struct __test_metadata *_metadata, int fd)
 
 #define CROWD	500
 
-/* G7: a timeout that is armed with the entry of its place takes no memory from another one. */
+/* G7: if a place is used again, its timeout needs no further memory. */
 TEST_F(fdinfo, bytes_do_not_grow_while_timeouts_come_and_go)
 {
 	static struct twheel_cancel cancels[CROWD];

@@ -472,7 +472,7 @@ TEST_F(info, alarm_of_coarser_levels_comes_in_no_round_in_vain)
 	close(fd);
 }
 
-/* ---- the next expiry, wherever it waits ---------------------------------- */
+/* ---- the next expiry, in every level ------------------------------------- */
 
 FIXTURE(next_expiry) {
 	int fd;
@@ -663,7 +663,7 @@ static void *read_time(void *arg)
 	return NULL;
 }
 
-/* ---- of one moment ---------------------------------------------------------- */
+/* ---- counters of one moment ------------------------------------------------- */
 
 static struct tw_outcome moved[] = {
 	TW_OUTCOME("counters that had moved", TW_A_FEW),

@@ -205,7 +205,7 @@ TEST_F(mode, the_mode_is_checked_after_the_number_and_before_the_argument)
 		  tw_ioctl(self->fd, TWHEEL_IOC_ARM, NULL));
 }
 
-/* ---- who may only read --------------------------------------------------- */
+/* ---- descriptors for reading only ---------------------------------------- */
 
 FIXTURE(listener) {
 	int owner;

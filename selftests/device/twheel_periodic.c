@@ -687,7 +687,7 @@ TEST_F(periodic, rearm_of_a_spent_timeout_begins_again_and_its_events_say_so)
 	EXPECT_EQ(TWHEEL_EVENT_ENDED, event.flags);
 }
 
-/* ---- wherever it waits --------------------------------------------------- */
+/* ---- timeouts in every level --------------------------------------------- */
 
 FIXTURE(periodic_anywhere) {
 	int fd;

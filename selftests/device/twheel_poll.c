@@ -17,7 +17,7 @@
 /* Some programs ask for these instead of IN and OUT. */
 #define NORM		(POLLRDNORM | POLLWRNORM)
 
-/* ---- what poll says ------------------------------------------------------ */
+/* ---- events of poll() ---------------------------------------------------- */
 
 FIXTURE(poll) {
 	int fd;
@@ -214,7 +214,7 @@ TEST_F(poll, select_says_the_same)
 	EXPECT_EQ(1, select_says(self->fd));
 }
 
-/* ---- who is woken -------------------------------------------------------- */
+/* ---- wake-ups ------------------------------------------------------------ */
 
 /* A thread that sleeps in poll(). */
 struct poller {
@@ -508,7 +508,7 @@ TEST_F_TIMEOUT(poll, each_event_is_read_once_beside_a_reader, 100)
 	EXPECT_RACE(&race);
 }
 
-/* ---- beside a key that is refused ----------------------------------------- */
+/* ---- poll beside a key that is refused ------------------------------------ */
 
 struct refuser {
 	int fd;

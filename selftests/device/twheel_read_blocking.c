@@ -298,7 +298,7 @@ TEST_F_TIMEOUT(blocking_read, a_killed_reader_takes_no_event, 60)
 	EXPECT_EQ(1, tw_read(self->fd, &event, 1));
 }
 
-/* ---- beside a reader in a page fault ------------------------------------- */
+/* ---- readers beside one in a page fault ---------------------------------- */
 
 /*
  * A thread that reads one event into a page, and sleeps in the page fault until the test provides

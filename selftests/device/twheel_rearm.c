@@ -194,7 +194,7 @@ TEST_F(rearm, unread_sibling_keeps_its_event)
 	ASSERT_ONE_EVENT(self->fd, &event, sibling);
 }
 
-/* ---- what there is no more ----------------------------------------------- */
+/* ---- timeouts that have ended -------------------------------------------- */
 
 TEST_F(rearm, rearm_of_a_delivered_timeout_says_enoent_and_begins_nothing)
 {
@@ -218,7 +218,7 @@ TEST_F(rearm, rearm_of_a_cancelled_timeout_says_enoent_and_begins_nothing)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* ---- what is kept and what is replaced ----------------------------------- */
+/* ---- fields that are kept or replaced ------------------------------------ */
 
 TEST_F(rearm, id_and_user_data_are_kept)
 {
@@ -438,7 +438,7 @@ TEST_F(rearm, vector_of_many_kinds_does_each)
 	}
 }
 
-/* ---- wherever it waits --------------------------------------------------- */
+/* ---- timeouts in every level --------------------------------------------- */
 
 #define MOVED	200
 

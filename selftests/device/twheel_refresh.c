@@ -478,7 +478,7 @@ TEST_F(refresh, events_still_come_in_the_order_of_ticks)
 	}
 }
 
-/* ---- what else there is -------------------------------------------------- */
+/* ---- other rules of the table -------------------------------------------- */
 
 FIXTURE(table) {
 	int fd;

@@ -279,7 +279,7 @@ TEST_F(refresh_pages, no_call_on_a_mapping_loses_a_stored_deadline)
 	EXPECT_NO_EVENT(wheel.fd);
 }
 
-/* ---- beside those who look at them all the time ---------------------------- */
+/* ---- pages that other threads touch all the time --------------------------- */
 
 static atomic_bool stop;
 

@@ -68,7 +68,7 @@ static void arm_all(struct __test_metadata *_metadata, int fd, __u64 distance_ns
 		ids[i] = rows->arm[i].id;
 }
 
-/* ---- what has a handler -------------------------------------------------- */
+/* ---- signals with a handler ---------------------------------------------- */
 
 static struct {
 	pthread_t thread;
@@ -234,7 +234,7 @@ TEST_F_TIMEOUT(signals, a_drain_goes_on_after_a_handler_with_sa_restart, 100)
 	EXPECT_RACE(&race);
 }
 
-/* ---- what is fatal ------------------------------------------------------- */
+/* ---- fatal signals ------------------------------------------------------- */
 
 FIXTURE(killed) {
 	int fd;

@@ -64,7 +64,7 @@ static void expect_good(struct __test_metadata *_metadata, const struct tw_comma
 	close(fd);
 }
 
-/* ---- of the argument ----------------------------------------------------- */
+/* ---- the size of the argument -------------------------------------------- */
 
 TEST_F(sizes, argument_of_this_version_is_taken)
 {
@@ -213,7 +213,7 @@ TEST_F(sizes, argument_at_any_address_is_taken)
 	}
 }
 
-/* ---- of an element ------------------------------------------------------- */
+/* ---- the size of an element ---------------------------------------------- */
 
 /* The vector and the list begin alike, and have the pointer to elements at different places. */
 static __u64 *entries_of(const struct tw_command *command, union tw_argument *argument)

@@ -380,7 +380,7 @@ TEST(slack_is_that_of_the_latest_arm_of_a_key)
 	close(fd);
 }
 
-/* ---- of a wheel ---------------------------------------------------------- */
+/* ---- the slack of a wheel ------------------------------------------------ */
 
 TEST(slack_of_a_wheel_is_shown_and_never_makes_a_timeout_early)
 {

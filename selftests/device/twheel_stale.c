@@ -186,7 +186,7 @@ TEST_F(stale, an_id_that_never_was_says_enoent_to_all_and_touches_nobody)
 	EXPECT_UNCHANGED(self->fd, &before);
 }
 
-/* ---- beside the reuse ---------------------------------------------------- */
+/* ---- stale ids while places are used again ------------------------------- */
 
 enum { CANCELLED, REARMED, QUERIED };
 

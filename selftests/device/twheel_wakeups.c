@@ -471,7 +471,7 @@ TEST_F_TIMEOUT(expiry, the_softirq_expires_timeouts_and_the_kthread_sleeps, 100)
 	EXPECT_TRUE(TW_WAIT_FOR(!wait_for_one(_metadata, self, variant->way), 0));
 }
 
-/* ---- who waits ----------------------------------------------------------- */
+/* ---- waiters ------------------------------------------------------------- */
 
 FIXTURE(waiter) {
 	int fd;

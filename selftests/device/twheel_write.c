@@ -76,7 +76,7 @@ FIXTURE_TEARDOWN(write)
 	close(self->fd);
 }
 
-/* ---- what a record does -------------------------------------------------- */
+/* ---- the effect of a record ---------------------------------------------- */
 
 TEST_F(write, a_record_arms_and_its_key_is_the_user_data)
 {
@@ -343,7 +343,7 @@ TEST(a_record_that_is_refused_does_not_start_the_wheel)
 	close(fd);
 }
 
-/* ---- what is refused ----------------------------------------------------- */
+/* ---- records that are refused -------------------------------------------- */
 
 TEST_F(write, less_than_a_record_says_einval)
 {

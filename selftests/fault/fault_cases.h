@@ -502,7 +502,7 @@ static inline void prepare_fdinfo(struct __test_metadata *_metadata, struct worl
 	ASSERT_LE(0, w->other);
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all cases ----------------------------------------------------------- */
 
 static const struct op case_open = {
 	.name = "open",

@@ -129,7 +129,7 @@ static inline int fi_filter(unsigned int kinds, struct fi_range range)
 	return ret;
 }
 
-/* ---- where functions of the kernel are ----------------------------------- */
+/* ---- addresses of functions of the kernel -------------------------------- */
 
 /* All symbols of /proc/kallsyms, not in the order of addresses. */
 static struct {
@@ -293,7 +293,7 @@ static inline unsigned int fi_disarm(void)
 	return strtoul(text, NULL, 0);
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all faults at once -------------------------------------------------- */
 
 /* Mark a thread as one of those that fail again and again, or not. */
 static inline int fi_mark(const char *pid, bool on)
@@ -335,7 +335,7 @@ static inline unsigned int fi_fail_no_more(void)
 	return nr;
 }
 
-/* ---- where code is ------------------------------------------------------- */
+/* ---- calls in the code of the module ------------------------------------- */
 
 /**
  * struct fi_site - a call out of the module, or of a function by which it allocates

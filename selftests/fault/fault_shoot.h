@@ -119,7 +119,7 @@ static inline bool shoot(struct __test_metadata *_metadata, struct world *w, con
 	return nr;
 }
 
-/* ---- where a case can fail ------------------------------------------------ */
+/* ---- the places at which a case can fail ---------------------------------- */
 
 /* Find the calls out of the module at which this case can fail. */
 static inline void find_sites(struct __test_metadata *_metadata, struct world *w,

@@ -20,7 +20,7 @@
 #define ARENA		(1 << 18)
 #define ENTRIES		4096
 
-/* ---- what the user knows ------------------------------------------------- */
+/* ---- the user's knowledge ------------------------------------------------ */
 
 /* A timeout that was accepted and has not ended, by its user_data. */
 struct known {
@@ -275,7 +275,7 @@ static inline void event_is_due(struct __test_metadata *_metadata, struct world 
 	}
 }
 
-/* ---- what holds after each call ------------------------------------------ */
+/* ---- checks after each call ---------------------------------------------- */
 
 static inline void check_counters(struct __test_metadata *_metadata, struct world *w)
 {

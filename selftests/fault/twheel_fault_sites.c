@@ -377,7 +377,7 @@ TEST_F_TIMEOUT(call, a_call_that_fails_says_so_and_leaves_no_trace, 100)
 	shared->nr_cases++;
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- all sites ----------------------------------------------------------- */
 
 FIXTURE(all) {
 	struct fi_module module;

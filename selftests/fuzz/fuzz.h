@@ -153,7 +153,7 @@ static inline void sleep_ns(__u64 ns)
 		;
 }
 
-/* ---- what is found wrong -------------------------------------------------- */
+/* ---- errors that are found ------------------------------------------------ */
 
 /* The checks; each is one test. */
 enum check {

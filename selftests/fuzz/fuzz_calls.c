@@ -59,7 +59,7 @@ void answered(struct thread *t, int ret, const int *allowed, bool refused)
 		wrong(CHECK_ANSWERS, "%s fails with %d", name, -ret);
 }
 
-/* ---- what is known of a wheel --------------------------------------------- */
+/* ---- choices from the state of a wheel ------------------------------------ */
 
 static clockid_t clock_of(__u32 clock)
 {
@@ -694,7 +694,7 @@ static void run_no_call(struct thread *t, const struct step *step)
 	call_end(t);
 }
 
-/* ---- what happens beside -------------------------------------------------- */
+/* ---- events besides calls of the device ----------------------------------- */
 
 /* Set the clock years ahead and back, always within this century. */
 static void run_clock(struct thread *t, const struct step *step)
@@ -790,7 +790,7 @@ static void run_fork(struct thread *t, const struct step *step)
 		wrong(CHECK_ANSWERS, "a child ends with %#x", status);
 }
 
-/* ---- all of them ---------------------------------------------------------- */
+/* ---- all calls ------------------------------------------------------------ */
 
 static const struct {
 	const char *name;

@@ -303,7 +303,7 @@ static struct vector vector_make(struct thread *t, const struct step *step,
 	return v;
 }
 
-/* ---- what came back ------------------------------------------------------- */
+/* ---- results -------------------------------------------------------------- */
 
 static void note_success(struct thread *t, struct vector *v, int wheel,
 			 const struct twheel_arm *entry, __s32 result)

@@ -841,7 +841,7 @@ static void stop_all(struct world *world)
 	}
 }
 
-/* ---- what holds between any two steps ----------------------------------------- */
+/* ---- checks between any two steps --------------------------------------------- */
 
 static void check_world(struct world *world)
 {

@@ -1475,7 +1475,7 @@ TEST(threads_that_map_at_once_get_one_table)
 	}
 }
 
-/* ---- who may only listen ------------------------------------------------- */
+/* ---- descriptors for reading only ---------------------------------------- */
 
 TEST(a_descriptor_for_reading_only_is_adopted_when_the_wheel_is_set_up)
 {

@@ -539,7 +539,7 @@ TEST_F(review, a_fixed_delay_whose_callback_has_not_returned_waits_for_an_edge)
 	}
 }
 
-/* ---- what is not due ---------------------------------------------------------- */
+/* ---- timeouts that are not due ------------------------------------------------ */
 
 TEST_F(review, timers_restarted_for_later_make_no_dispatch_long)
 {

@@ -278,7 +278,7 @@ TEST_F(tcp, timer_that_asks_closes_the_silent_in_time_and_none_early)
 	twheel_close(w);
 }
 
-/* ---- what it refuses ------------------------------------------------------ */
+/* ---- errors --------------------------------------------------------------- */
 
 TEST_F(tcp, socket_without_a_connection_says_enotconn)
 {

@@ -56,7 +56,7 @@ struct mix {
 	struct oracle *previous;
 };
 
-/* ---- who is who ---------------------------------------------------------- */
+/* ---- the kinds of timeouts ----------------------------------------------- */
 
 /* The requests have the last places. */
 static __u32 first_request(const struct oracle *o)
@@ -288,7 +288,7 @@ static void one_round(struct mix *m)
 		m->peak_left = PEAK_ROUNDS;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the whole mix ------------------------------------------------------- */
 
 static void check_all(struct oracle *o, bool thoroughly)
 {

@@ -56,7 +56,7 @@ void oracle_stamp(struct oracle *o)
 		o->now_ns = tw_now(clockid[o->setup.clock - TWHEEL_CLOCK_MONOTONIC]);
 }
 
-/* ---- what must be -------------------------------------------------------- */
+/* ---- the state that must be ---------------------------------------------- */
 
 __u64 oracle_edge_ns(const struct oracle *o, __u64 deadline_ns)
 {
@@ -153,7 +153,7 @@ static void job_begin(struct oracle *o, struct job *job, const struct twheel_arm
 	job->overdue = job->deadline_ns <= before_ns && job->deadline_ns < TWHEEL_TIME_NEVER;
 }
 
-/* ---- what is done -------------------------------------------------------- */
+/* ---- calls, and the events that follow ----------------------------------- */
 
 void oracle_arm(struct oracle *o, __u32 index, struct twheel_arm arm)
 {
@@ -472,7 +472,7 @@ void oracle_advance(struct oracle *o, __u64 to_ns)
 	oracle_read(o);
 }
 
-/* ---- looking at all of them ---------------------------------------------- */
+/* ---- checks of all timeouts ---------------------------------------------- */
 
 void oracle_find_lost(struct oracle *o)
 {

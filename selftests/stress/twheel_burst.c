@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(burst, that_expires_and_is_read_comes_again, 120)
 	}
 }
 
-/* ---- beside others ------------------------------------------------------- */
+/* ---- bursts beside other threads ----------------------------------------- */
 
 static struct {
 	int fd;

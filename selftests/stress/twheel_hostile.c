@@ -60,7 +60,7 @@ static __u64 window_ns(void)
 /* How long, under load, the attackers may make no progress, and the watchers may take. */
 #define PATIENCE_MS	(4 * TW_PATIENCE_MS)
 
-/* ---- what is measured ---------------------------------------------------- */
+/* ---- measurements -------------------------------------------------------- */
 
 /* The samples of one watcher in one window. */
 struct samples {

@@ -102,7 +102,7 @@ static long free_bytes_beside(pid_t pid, long enough)
 	return most;
 }
 
-/* ---- what the user does --------------------------------------------------- */
+/* ---- actions of the user -------------------------------------------------- */
 
 #define MUST(condition) do {						\
 	if (!(condition)) {						\

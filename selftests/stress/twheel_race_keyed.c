@@ -417,7 +417,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-/* ---- what the logs say ---------------------------------------------------- */
+/* ---- checks of the logs --------------------------------------------------- */
 
 /* A timeout from its creation to its end. */
 struct life {

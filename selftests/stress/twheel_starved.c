@@ -17,7 +17,10 @@
 #define BURST		20000
 #define HOGS_MAX	64
 
-/* Of realtime threads: hogs, the kernel's thread for softirqs that take long, and the test. */
+/*
+ * Priorities of realtime threads: hogs, the kernel's thread for softirqs that take long, and the
+ * test.
+ */
 #define PRIORITY_HOG		20
 #define PRIORITY_KSOFTIRQD	30
 #define PRIORITY_TEST		40

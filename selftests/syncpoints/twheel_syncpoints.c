@@ -575,7 +575,7 @@ TEST_F(syncpoints, arm_that_copied_an_id_out_takes_it_back_when_drain_comes_firs
 	expect_none_left(_metadata, self->fd);
 }
 
-/* ---- what becomes visible, and in which order ---------------------------- */
+/* ---- the order in which things become visible ---------------------------- */
 
 TEST_F(syncpoints, wheel_is_complete_when_others_see_it_started)
 {

@@ -55,7 +55,7 @@ static void the_softirq_takes_a_limited_number_of_steps_for_a_wheel(struct kunit
 	KUNIT_EXPECT_TRUE(test, machine_alarm.is_on);
 }
 
-/* G2: the rest does not wait for a later alarm either, which an ARM has set meanwhile. */
+/* G2: if an ARM has set a later alarm, the rest does not wait for that either. */
 static void the_softirq_goes_on_before_an_alarm_that_an_arm_has_set(struct kunit *test)
 {
 	struct twheel_arm how = arm_of(0, 0);

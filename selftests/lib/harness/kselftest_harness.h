@@ -83,7 +83,7 @@ static inline bool __bail(bool assert, struct __test_metadata *t)
 	return false;
 }
 
-/* ---- what the tests are written with --------------------------------------------- */
+/* ---- the macros of tests --------------------------------------------------------- */
 
 #define TH_LOG(format, ...) \
 	printf("# %s:%d:%s:" format "\n", __FILE__, __LINE__, _metadata->name, ##__VA_ARGS__)
