@@ -140,7 +140,7 @@ static inline void expired(uint32_t who)
 	expired_who[nr_expired++] = who;
 }
 
-/* ---- what is measured ---------------------------------------------------- */
+/* ---- measurements -------------------------------------------------------- */
 
 /* The clock counts instructions: see meter.c. */
 extern bool counts_instructions;

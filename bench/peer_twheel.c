@@ -377,7 +377,7 @@ static void close_wheels(void *self)
 		close_wheel(wheels->wheel[i]);
 }
 
-/* ---- what only twheel does ----------------------------------------------- */
+/* ---- workloads of twheel alone ------------------------------------------- */
 
 void twheel_write(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr)
 {

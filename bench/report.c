@@ -400,7 +400,7 @@ void report_print(void)
 	}
 }
 
-/* ---- what moved ---------------------------------------------------------- */
+/* ---- values that moved --------------------------------------------------- */
 
 static bool same_surroundings(const struct surroundings *was, const struct surroundings *is)
 {

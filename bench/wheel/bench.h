@@ -16,7 +16,7 @@
 #define SPAN_MS		60000
 #define HOUR_MS		3600000
 
-/* Where simulated time begins, as CLOCK_MONOTONIC. */
+/* The time at which simulated time begins, as CLOCK_MONOTONIC. */
 #define START_NS	1000000000000ULL
 
 /**

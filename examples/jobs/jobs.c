@@ -116,7 +116,7 @@ static int64_t read_ms(void)
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-/* ---- the file beside it -------------------------------------------------------- */
+/* ---- the file beside the database ---------------------------------------------- */
 
 /* `run' has it locked, and is woken if the times of jobs change. */
 static int open_lock(int flags)
