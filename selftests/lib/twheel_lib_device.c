@@ -749,7 +749,7 @@ TEST_F(device, many_go_on_past_elements_that_are_refused)
 	}
 }
 
-TEST_F(device, more_than_max_vector_are_as_many_as_they_are)
+TEST_F(device, more_elements_than_max_vector_are_armed_by_one_call)
 {
 	struct twheel_info info;
 	struct twheel_arm *arms;

@@ -55,7 +55,7 @@ FIXTURE_TEARDOWN(random_use)
 	EXPECT_NO_LEAK();
 }
 
-TEST_F_TIMEOUT(random_use, agrees_with_a_plain_array, 110)
+TEST_F_TIMEOUT(random_use, library_agrees_with_a_plain_array, 110)
 {
 	int round, rounds = tw_setting("TW_ROUNDS", 25);
 	unsigned long long starts = 0, calls = 0;

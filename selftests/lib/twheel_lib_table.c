@@ -45,7 +45,7 @@ FIXTURE_TEARDOWN(table)
 	twheel_table_close(self->t);
 }
 
-TEST_F(table, says_what_it_is)
+TEST_F(table, new_table_reports_its_parameters_and_has_no_deadline)
 {
 	EXPECT_EQ(variant->backend, twheel_table_backend(self->t));
 	EXPECT_EQ(NR, twheel_table_nr(self->t));
@@ -555,7 +555,7 @@ static void compare_states(struct __test_metadata *_metadata, struct twheel_tabl
 	}
 }
 
-TEST_F_TIMEOUT(table, agrees_with_a_plain_array, 60)
+TEST_F_TIMEOUT(table, table_agrees_with_a_plain_array, 60)
 {
 	const int rounds = tw_setting("TW_ROUNDS", 2000);
 	static struct model m;

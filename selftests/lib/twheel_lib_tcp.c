@@ -198,7 +198,7 @@ TEST_F(tcp, answer_to_a_keepalive_probe_counts_as_answered_alone)
 }
 
 /* The peer drops all that comes. */
-TEST_F(tcp, what_is_sent_again_counts_as_sent_and_not_as_answered)
+TEST_F(tcp, data_sent_again_counts_as_sent_and_not_as_answered)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog program = { .len = 1, .filter = &drop };

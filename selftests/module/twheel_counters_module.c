@@ -208,7 +208,7 @@ TEST_F(counters, user_without_root_sees_neither_users_nor_counters)
 	EXPECT_EQ(0, tw_reap(pid));
 }
 
-TEST_F(counters, passes_are_counted_by_who_makes_them)
+TEST_F(counters, passes_are_counted_by_the_thread_that_makes_them)
 {
 	long kthread, softirq = counter("passes_softirq");
 	struct twheel_event event;

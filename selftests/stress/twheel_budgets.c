@@ -137,7 +137,7 @@ static bool try_turns(struct __test_metadata *_metadata, __u64 lead_ns)
 	return true;
 }
 
-TEST_F_TIMEOUT(turns, of_expiry_alternate_between_two_wheels, 100)
+TEST_F_TIMEOUT(turns, turns_of_expiry_alternate_between_two_wheels, 100)
 {
 	int nr, best = 0, try;
 	__u64 lead_ns = TW_SEC / 2;

@@ -107,7 +107,7 @@ static int settle_quietly(void)
 	return tw_wait_kthreads_quiet();
 }
 
-TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
+TEST_F_TIMEOUT(burst, burst_that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 {
 	struct twheel_status status;
 	__u32 round, i, n;
@@ -152,7 +152,7 @@ TEST_F_TIMEOUT(burst, that_is_cancelled_leaves_stale_ids_and_what_stays, 120)
 	EXPECT_NO_EVENT(self->fd);
 }
 
-TEST_F_TIMEOUT(burst, that_expires_and_is_read_comes_again, 120)
+TEST_F_TIMEOUT(burst, burst_that_expires_and_is_read_comes_again, 120)
 {
 	static struct twheel_event events[VECTOR];
 	__u32 round, i;
@@ -234,7 +234,7 @@ static void *look_beside(void *unused __attribute__((unused)))
 	return NULL;
 }
 
-TEST_F_TIMEOUT(burst, beside_others_disturbs_none, 100)
+TEST_F_TIMEOUT(burst, burst_beside_other_threads_disturbs_none, 100)
 {
 	struct tw_race race = TW_RACE(looks, 0);
 	pthread_t threads[2];

@@ -110,7 +110,7 @@ static void measure(struct __test_metadata *_metadata, int fd, __u64 *seed, stru
 	}
 }
 
-TEST_F_TIMEOUT(cost, does_not_grow_with_what_pends, 120)
+TEST_F_TIMEOUT(cost, cost_does_not_grow_with_what_pends, 120)
 {
 	struct cost few, many;
 	__u64 f, m;
@@ -164,7 +164,7 @@ static __u64 look_ns(struct __test_metadata *_metadata, int fd, __u32 flags, int
 /*
  * If there was a walk over a hundred times as many timeouts, it would take a hundred times as long.
  */
-TEST_F_TIMEOUT(cost, of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
+TEST_F_TIMEOUT(cost, cost_of_info_and_fdinfo_does_not_grow_with_what_pends, 120)
 {
 	char path[64], text[4096] = "";
 	__u64 few_ns[2], many_ns[2], walk_ns[2];

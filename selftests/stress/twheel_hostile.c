@@ -1010,7 +1010,7 @@ static void withstand(struct __test_metadata *_metadata, FIXTURE_DATA(hostile) *
 	printf("# %ld rounds of the attack\n", rounds);
 }
 
-TEST_F_TIMEOUT(hostile, harms_nobody_else, 120)
+TEST_F_TIMEOUT(hostile, hostile_user_harms_nobody_else, 120)
 {
 	struct latency latency[NR_WATCHERS];
 	__u32 limit_us;

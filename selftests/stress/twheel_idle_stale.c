@@ -184,7 +184,7 @@ FIXTURE_TEARDOWN(half)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(half, wakes_nobody_more_than_a_handful_of_times, 100)
+TEST_F_TIMEOUT(half, stale_deadlines_wake_nobody_more_than_a_handful_of_times, 100)
 {
 	bool cancelled = variant->way == CANCELLED;
 	int rings = A_HANDFUL, ours, all;

@@ -457,7 +457,7 @@ FIXTURE_TEARDOWN(limit)
 			strerror(atomic_load(&shared->error))
 
 /* This is the maximum of the whole time, not of its end only. */
-TEST_F_TIMEOUT(limit, is_what_the_module_holds_whatever_a_user_does, 100)
+TEST_F_TIMEOUT(limit, limit_of_memory_holds_whatever_a_user_does, 100)
 {
 	const long may_be = LIMIT_BYTES + LIMIT_BYTES / 20;
 	long free_before, used, most = 0;

@@ -368,21 +368,21 @@ TEST_F_TIMEOUT(memory, refreshes_do_not_pile_up, 100)
 	EXPECT_GE(nr_timeouts * 80, self->found->free_before - self->found->free_refreshed);
 }
 
-TEST_F_TIMEOUT(memory, what_a_burst_took_is_given_back_while_some_of_it_stays, 100)
+TEST_F_TIMEOUT(memory, memory_of_a_burst_is_given_back_while_some_of_it_stays, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE(burst_may_keep(self->found),
 		  self->found->free_before - self->found->free_shrunk);
 }
 
-TEST_F_TIMEOUT(memory, it_is_charged_to_the_cgroup_of_the_caller, 100)
+TEST_F_TIMEOUT(memory, memory_is_charged_to_the_cgroup_of_the_caller, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_LE((self->found->free_before - self->found->free_armed) * 9 / 10,
 		  self->found->charge_armed - self->found->charge_before);
 }
 
-TEST_F_TIMEOUT(memory, the_last_close_gives_it_back, 100)
+TEST_F_TIMEOUT(memory, the_last_close_gives_all_memory_back, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE((self->found->free_before - self->found->free_armed) / 10,
@@ -391,7 +391,7 @@ TEST_F_TIMEOUT(memory, the_last_close_gives_it_back, 100)
 	EXPECT_GE(CLOSE_SLACK, self->found->charge_closed_again - self->found->charge_closed);
 }
 
-TEST_F_TIMEOUT(memory, a_close_before_the_first_pass_gives_it_back, 100)
+TEST_F_TIMEOUT(memory, a_close_before_the_first_pass_gives_all_memory_back, 100)
 {
 	run_measure(_metadata, self->found);
 	EXPECT_GE(CLOSE_SLACK, self->found->free_closed_again - self->found->free_closed_early);

@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(overload)
 	close(self->fd);
 }
 
-TEST_F_TIMEOUT(overload, does_not_keep_a_new_timeout_from_expiring, 60)
+TEST_F_TIMEOUT(overload, overload_does_not_keep_a_new_timeout_from_expiring, 60)
 {
 	struct twheel_status row;
 	__u64 id, until_ns;
@@ -58,7 +58,7 @@ TEST_F_TIMEOUT(overload, does_not_keep_a_new_timeout_from_expiring, 60)
 	EXPECT_EQ(TWHEEL_STATE_EXPIRED, row.state);
 }
 
-TEST_F_TIMEOUT(overload, does_not_keep_drain_and_info_from_returning, 60)
+TEST_F_TIMEOUT(overload, overload_does_not_keep_drain_and_info_from_returning, 60)
 {
 	static struct twheel_event events[VECTOR];
 	struct twheel_info info;
@@ -77,7 +77,7 @@ TEST_F_TIMEOUT(overload, does_not_keep_drain_and_info_from_returning, 60)
 	EXPECT_ACCOUNTS(self->fd);
 }
 
-TEST_F_TIMEOUT(overload, does_not_keep_other_wheels_from_their_turns, 60)
+TEST_F_TIMEOUT(overload, overload_does_not_keep_other_wheels_from_their_turns, 60)
 {
 	struct twheel_event event;
 	int i, fd;
