@@ -230,7 +230,7 @@ void run_dispatch(const struct peer *peer, uint32_t n);
 void run_wheels(const struct peer *peer, uint32_t n);
 void run_shared(const struct peer *peer, uint32_t threads);
 
-/* For twheel alone. */
+/* These are for twheel alone. */
 void twheel_list_all(void *self, uint32_t nr);
 /* ARM by records of write(), up to BATCH of them. */
 void twheel_write(void *self, const uint32_t *who, const uint64_t *deadline_ns, uint32_t nr);

@@ -288,7 +288,7 @@ int VARIADIC _printk(const char *format, ...)
 	return 0;
 }
 
-/* By --wrap=snprintf: the C library's wants an aligned stack. */
+/* The linker redirects snprintf() to this: the C library's wants an aligned stack. */
 int VARIADIC __wrap_snprintf(char *to, size_t bytes, const char *format, ...)
 {
 	va_list args;

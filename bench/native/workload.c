@@ -43,7 +43,7 @@ static void *elements;
 static struct twheel_file opened;
 static struct file file = { .private_data = &opened, .f_mode = FMODE_READ | FMODE_WRITE };
 
-/* For the largest vector of the largest element, and for all events of a read(). */
+/* Room for the largest vector of the largest element, and for all events of a read(). */
 #define ELEMENTS_BYTES	(TWHEEL_MAX_VECTOR * sizeof(struct twheel_status))
 
 static __always_inline u64 cycles_now(void)
@@ -166,7 +166,7 @@ static void arm(const char *name, u32 nr, u32 vector, bool keyed)
 	}
 }
 
-/* By REARM, or in a keyed wheel by ARM. */
+/* Move each timeout by REARM or, if the wheel is keyed, by ARM. */
 static void move(const char *name, u32 nr, u32 vector, bool earlier, bool keyed)
 {
 	struct twheel_arm *arm = elements;

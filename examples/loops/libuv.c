@@ -21,7 +21,7 @@ static void before_sleep(uv_prepare_t *prepare)
 {
 	static uint64_t set_ms;
 	uint64_t wake_ns = twheel_next(prepare->data);
-	/* On the clock of uv_now(), which is the wheel's. */
+	/* The time on the clock of uv_now(), which is the wheel's. */
 	uint64_t wake_ms = (wake_ns + TWHEEL_MSEC - 1) / TWHEEL_MSEC;
 
 	if (wake_ns == TWHEEL_NEVER) {

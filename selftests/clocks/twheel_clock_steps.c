@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Steps of the realtime clock: a step forwards expires the timeouts that are now due, a step
- * backwards expires nothing twice and nothing early, and the other clocks are not affected. Also
- * other changes of the machine's time: of its speed, of its source, and the end of 32 bits of
- * seconds.
+ * backwards expires nothing twice and nothing early, and the other clocks are not affected. These
+ * tests also make other changes of the machine's time: of its speed, of its source, and the end of
+ * 32 bits of seconds.
  *
  * These tests need CAP_SYS_TIME and a machine that may have a wrong time for a while; each test
  * puts the time right again.

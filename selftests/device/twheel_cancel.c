@@ -313,7 +313,10 @@ TEST_F(cancel_anywhere, exactly_the_timeouts_that_were_not_cancelled_expire)
 	int i, nr, got = 0;
 
 	for (i = 0; i < 500; i++) {
-		/* Beyond half of the range, so that all pend when the clock gets there. */
+		/*
+		 * The deadlines are beyond half of the range, so that all pend when the clock gets
+		 * there.
+		 */
 		__u64 ticks = range_ticks / 2 + 1 + tw_random(&seed) % (range_ticks / 2);
 
 		ASSERT_EQ(0, tw_arm1(self->fd, TWHEEL_ARM_ABSOLUTE, ticks * tick_ns, 0, i,

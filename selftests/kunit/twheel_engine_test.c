@@ -20,7 +20,7 @@
  */
 /* This must precede the headers; twheel_main.c and counters.c define it again. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-/* Without tracepoints: twheel.ko may be loaded, which has these events. */
+/* Define no tracepoints: twheel.ko may be loaded, which has these events. */
 #define NOTRACE
 
 #include <kunit/test.h>

@@ -256,7 +256,7 @@ static u64 random_deadline(const struct world *world, const struct known *k)
 	case 1:
 		return ns;
 	case 2:
-		/* Or the edge before, or just after it. */
+		/* Return the edge before, or a time just after it. */
 		if (below(2))
 			return ns - ns % world->edge_ns + below(2);
 		return ns ? ns - 1 : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Wheels that threads share: they start and stop, one dispatches, and the earliest wakes it.
- * Also built with the sanitizer for threads, see Makefile.
+ * Wheels that threads share: they start and stop, one dispatches, and the earliest wakes it. These
+ * tests are also built with the sanitizer for threads, see Makefile.
  */
 #include "twheel_lib_test.h"
 
@@ -257,9 +257,7 @@ TEST_F(shared, wake_in_a_signal_handler_takes_no_lock_and_leaves_errno)
 	signal(SIGALRM, on_signal);
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &often, NULL));
 	while (signals < 300) {
-		/*
-		 * To start the timer that expires first is to set the descriptor, under the lock.
-		 */
+		/* This timer expires first, so its start sets the descriptor, under the lock. */
 		twheel_start(self->w, &item->timer, TW_HOUR);
 		twheel_stop(self->w, &item->timer);
 		twheel_dispatch(self->w, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For how long a TCP connection has been silent (<twheel/tcp.h>), on connections of the loopback.
+ * The time for which a TCP connection has been silent (<twheel/tcp.h>), on connections of the
+ * loopback.
  *
  * The time before a write is no later than the kernel's stamp of it, and the time after a call is
  * no earlier than its answer.  So if an answer is longer than the time between these two, it is too

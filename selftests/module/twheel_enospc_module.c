@@ -200,7 +200,7 @@ TEST_F(enospc, refused_setup_leaves_none_of_its_values)
 	close(fd);
 }
 
-/* Only if a SETUP succeeds, the clock is that of its caller's time namespace. */
+/* Only a SETUP that succeeds makes the clock that of its caller's time namespace. */
 TEST_F(enospc, refused_setup_does_not_choose_the_time_namespace)
 {
 	const struct twheel_setup setup = {

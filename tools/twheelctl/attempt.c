@@ -118,7 +118,7 @@ static void attempt_open(struct attempt *attempt)
 	attempt->step = STEP_DONE;
 }
 
-/* As process `pid', or as this one if that is 0. */
+/* Make the attempt as process `pid', or as this one if that is 0. */
 void attempt_make(struct attempt *attempt, int pid)
 {
 	struct attempt *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,

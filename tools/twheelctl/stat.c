@@ -65,7 +65,7 @@ static json_t *users_read(void)
 	return users;
 }
 
-/* By how much each counter has grown in a second. */
+/* How much each counter has grown in a second. */
 static json_t *rates(json_t *before, json_t *now, double seconds)
 {
 	json_t *per_second = json_object(), *value;
