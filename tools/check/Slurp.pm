@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# slurp(PATH): all of a file, for the scripts that compare documents with the sources.
+# slurp(PATH) returns the contents of a file, for the scripts that compare documents with sources.
 
 package Slurp;
 

@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The wheel of the module and the library, on a big-endian machine: their tests, compiled
-# for s390x, run by qemu's emulation of a process. There is no runtime of the sanitizers
-# there; what UBSAN finds is a trap.
+# Test the module's wheel and the library on a big-endian machine: the tests are compiled for
+# s390x, and qemu emulates a process. s390x has no runtime for the sanitizers, so UBSAN traps.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../vm/lib/common.sh"
 . "$(dirname "$0")/../vm/lib/cross.sh"
 
 out=$build/s390x
-# Emulated, a test takes ten times as long; what is random has fewer rounds.
+# Emulation makes a test ten times as slow, so tests with random input run fewer rounds.
 export LIMIT=600 ROUNDS=20
 nr=0
 status=0
 
-# on_s390x FOLDER ARGUMENT...: makes and runs what is there.
+# on_s390x FOLDER ARGUMENT...: build and run the tests in that folder of selftests.
 on_s390x()
 {
 	local folder=$1
@@ -27,7 +26,7 @@ on_s390x()
 		"$@" run
 }
 
-# One TAP stream of two.
+# numbered NAME: pass a TAP stream on, with test numbers that continue the stream before it.
 numbered()
 {
 	local line planned='' seen=0
@@ -53,7 +52,7 @@ use_cross s390x
 echo "TAP version 13"
 numbered wheel < <(on_s390x wheel 2>&1)
 wait $! || status=1
-# qemu's processes have no TCP_INFO: all but twheel_lib_tcp.
+# A process under qemu has no TCP_INFO, so leave out twheel_lib_tcp.
 numbered lib < <(on_s390x lib PROGRAMS='twheel_lib twheel_lib_[!t]* twheel_lib_t[!c]*' 2>&1)
 wait $! || status=1
 echo "1..$nr"

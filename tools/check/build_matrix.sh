@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module builds without a warning, for each kernel: by gcc 12, gcc 14 and clang
-# with W=1, and sparse has nothing to say about our files. For a 32-bit kernel it is
-# not built at all. The oldest kernel and the newest one, which build in different ways, get the
-# same module from any folder.
+# Build the module for each kernel with gcc 12 or 14 and with clang, with W=1, and check it with
+# sparse: there must be no warning about our files. A 32-bit kernel must be refused. The oldest
+# and the newest kernel, which build in different ways, must give the same module in any folder.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../vm/lib/common.sh"
@@ -15,8 +14,9 @@ here=$top/tools/check
 number=0
 about_us='(twheel[^ /]*|engine/[^ /]*)\.[ch]:[0-9:]* (warning|error):'
 
-# builds_cleanly WHAT SERIES COMPLAINT MAKE-ARGUMENT...: in a tree of its own, or in the
-# one that `tree' names.
+# builds_cleanly NAME SERIES COMPLAINT MAKE-ARGUMENT...: build a copy of the sources. If `tree' is
+# set, build in that folder again. COMPLAINT is a pattern for lines of the log that must not
+# occur.
 tree=
 builds_cleanly()
 {
@@ -35,7 +35,7 @@ builds_cleanly()
 	echo "$verdict $number $what has nothing to say, headers of $series"
 }
 
-# refuses_32_bits SERIES: its configuration, but for the one line.
+# refuses_32_bits SERIES: build with the configuration of that kernel, but without CONFIG_64BIT.
 refuses_32_bits()
 {
 	local series=$1 verdict='not ok'
@@ -55,7 +55,7 @@ refuses_32_bits()
 	echo "$verdict $number a 32-bit kernel is refused, headers of $series"
 }
 
-# same_in_any_folder SERIES: as gcc has built it before, with the same arguments.
+# same_in_any_folder SERIES: build as gcc did above, in another folder, and compare the modules.
 same_in_any_folder()
 {
 	local series=$1 verdict='not ok'
@@ -79,10 +79,11 @@ for series in "${kernels[@]}"; do
 	other=(gcc-14 "$newer_tools/usr/bin/x86_64-linux-gnu-gcc-14")
 	! is_newer "$series" || other=(gcc-12 "$here/gcc-12-cc")
 	builds_cleanly gcc "$series" 'warning:|WARNING:' W=1
-	# These also look into the kernel's headers, which are not ours to mend. sparse reads
-	# what gcc has built: with the same arguments, nothing is compiled again.
+	# These tools also complain about the kernel's headers, which are not ours. sparse runs in
+	# the tree that gcc built: with the same arguments, nothing is compiled again.
 	tree=gcc builds_cleanly sparse "$series" "$about_us" W=1 C=2
-	# Debug information has no warnings, and takes a quarter of the time.
+	# Leave out debug information: it causes no warnings, and the build takes a quarter of the
+	# time.
 	builds_cleanly "${other[0]}" "$series" "$about_us" W=1 CC="${other[1]}" "${no_debug_info[@]}"
 	builds_cleanly clang "$series" "$about_us" W=1 CC="$here/clang-cc" "${no_debug_info[@]}"
 	refuses_32_bits "$series"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make check: what tools can say about the sources without running them, as one
-# TAP stream. What a tool said is shown where it said anything.
+# make check: static checks of the sources, as one TAP stream. If a tool prints something, its
+# check fails and the output is shown.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../vm/lib/common.sh"
@@ -17,10 +17,11 @@
 . "$(dirname "$0")/text.sh"
 . "$(dirname "$0")/mutants.sh"
 
-# The checks are independent: as many run at a time as there are processors, from the first to the last,
-# each into files of its own. Their results come in the order of the list.
+# The checks are independent. They start in the order of the list, as many at a time as there are
+# processors, each with its own output files. Results are printed in the order of the list.
 #
-# begin NAME COMMAND...: its status comes last, with the seconds that it took.
+# begin NAME COMMAND...: run a check in the background. Its status and its duration in seconds are
+# written last, into NAME.out.ended.
 begin()
 {
 	local name=$1 out=$work/$1.out
@@ -37,7 +38,7 @@ begin()
 	} &
 }
 
-# await NAME: sets `status' and `seconds' when it has ended.
+# await NAME: wait for the end of a check, and set `status' and `seconds'.
 await()
 {
 	until [ -e "$work/$1.out.ended" ]; do
@@ -48,7 +49,7 @@ await()
 	durations+=("$seconds $1")
 }
 
-# program NAME COMMAND...: one that prints TAP.
+# program NAME COMMAND...: the result of a check that prints TAP itself.
 program()
 {
 	local line status seconds
@@ -62,7 +63,7 @@ program()
 	stream_end "$status"
 }
 
-# check NAME SENTENCE: true if the function NAME succeeds and says nothing.
+# check NAME SENTENCE: the check succeeds if the function NAME returns 0 and prints nothing.
 check()
 {
 	local name=$1 sentence=$2 status seconds said
@@ -78,8 +79,8 @@ check()
 	fi
 }
 
-# No machine is booted here, so one more kernel costs little: also the PREEMPT_RT
-# ones, where their headers have been fetched.
+# No machine is booted here, so another kernel costs little: check the PREEMPT_RT kernels too, if
+# their headers have been fetched.
 for series in "${kernels[@]}"; do
 	[ ! -e "$cache/kernels/$series-rt/complete" ] || kernels+=("$series-rt")
 done
@@ -90,14 +91,14 @@ lock_cache
 bash "$top/tools/vm/setup.sh" check
 get_source
 took_since 0 "set-up"
-# Tools name files in what they say: let these be short.
+# Start in the top folder, so that tools print short file names.
 cd "$top"
 work=$build/check
 rm -rf "$work"
 mkdir -p "$work"
 list_files
 
-# Several ask for it.
+# Several checks use this tree.
 kernel_shaped_tree
 checks()
 {

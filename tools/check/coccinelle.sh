@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # check.sh sets what is not set here
-# Sourced by check.sh: the rules in the kernel's scripts/coccinelle, applied to the
-# module as `make coccicheck MODE=report M=...' does it, which would want a
-# configured kernel tree.
+# Sourced by check.sh: apply the rules in the kernel's scripts/coccinelle to the module. `make
+# coccicheck MODE=report M=...' does the same, but needs a configured kernel tree.
 
-# Left out:
+# Rules that are left out:
 other_rules=(
 	api/check_bq27xxx_data.cocci	# about one driver's tables; needs an OCaml compiler
 	null/badzero.cocci		# needs an OCaml compiler; sparse finds the same
 )
 
-# rule NAME: says what spatch reports. Its own troubles only matter when it fails.
+# rule NAME: print the reports of spatch. Its messages on stderr are shown only if it fails.
 rule()
 {
 	local name=$1 file=$rules/$1 options requires status=0
@@ -31,7 +30,7 @@ rule()
 	[ $status = 0 ] && return
 	echo "$name: spatch exits with $status"
 	cat "$trouble"
-	# Not its own 255, at which xargs would leave the other rules out.
+	# Do not return spatch's 255: xargs would stop at it and skip the other rules.
 	return 1
 }
 
@@ -44,7 +43,7 @@ coccinelle()
 	cp -pr twheel_*.c engine include uapi "$dir/module/"
 	mapfile -t ours < <(cd "$rules" && find . -name '*.cocci' -printf '%P\n' | sort |
 		grep -vxFf <(printf '%s\n' "${other_rules[@]}"))
-	# An empty folder would please it, too.
+	# With no rules, spatch would find nothing wrong.
 	[ ${#ours[@]} -gt 50 ] || { echo "only ${#ours[@]} rules in $rules"; return 1; }
 	version=$(spatch --version | sed -n '1s/^spatch version \([^ ]*\).*/\1/p')
 	export -f rule

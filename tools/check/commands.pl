@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# commands.pl DOCUMENT...: is each command that the documents show run by a test? The list
-# selftests/commands.txt says of each which file runs it, and by which text. It prints
-# commands that are not in the list, lines of the list that no document needs, and lines whose
-# text is not in their file.
+# commands.pl DOCUMENT...: is each command in the documents run by a test? For each command, the
+# list selftests/commands.txt names the file that runs it and the text in that file. The script
+# prints commands that are not in the list, lines of the list that no document needs, and lines
+# whose text is not in their file.
 #
-# Commands are in lines that are indented by four blanks, and in quotes if they begin with a
-# program that is named below. What runs tests or asks for their names is none.
+# A command is a line that is indented by four blanks, or a quoted text that begins with one of
+# the programs below. Lines that run tests or list their names do not count.
 
 use strict;
 use warnings;
@@ -46,7 +46,7 @@ for my $document (@ARGV) {
 	}
 	show($document, $_) for $text =~ /(?<!`)``?($programs [^`]+)`/g;
 }
-# Without a command all would be well.
+# Finding no command at all is an error.
 die "no commands found\n" if !%shown;
 
 for my $line (split /\n/, slurp($list)) {

@@ -1,11 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# device_page.pl: are the man pages of the device, lib/man/twheel.4 and twheel_structs.4, complete
-# against the header and the sources? The second declares each structure as the header does and says
-# what each member is. Both together name each macro and enumerator of the header and no other. The
-# first says what each errno, each key of fdinfo and each module parameter is, and no other. It
-# prints what differs.
+# device_page.pl: compare the man pages of the device, lib/man/twheel.4 and twheel_structs.4, with
+# the header and the sources. twheel_structs.4 must declare each structure as the header does and
+# describe each member. Both pages together must name exactly the header's macros and enumerators.
+# twheel.4 must describe exactly the errnos, the keys of fdinfo and the module parameters. The
+# script prints the differences.
 
 use strict;
 use warnings;
@@ -16,11 +16,11 @@ use Slurp;
 
 my $page_name = 'lib/man/twheel*.4';
 my $header_name = 'uapi/linux/twheel.h';
-# The title of a page is in capitals, as the names of the header are.
+# The title of a page is in capitals, like the names of the header, so remove it.
 my $page = join('', map { slurp($_) } glob($page_name)) =~ s/^\.TH .*//mgr;
 my $header = slurp($header_name);
 
-# Prints what is in one list and not in the other.
+# Print the elements that only one of two lists has.
 sub compare
 {
 	my ($what, $of_source, $of_page) = @_;
@@ -28,7 +28,7 @@ sub compare
 
 	@source{@$of_source} = ();
 	@page{@$of_page} = ();
-	# Without any, all would be well.
+	# Finding none at all is an error.
 	die "no $what found\n" if !%source;
 	print "$page_name lacks $what $_\n" for grep { !exists $page{$_} } sort keys %source;
 	print "$page_name has $what $_, which is not there\n"
@@ -42,7 +42,7 @@ sub section
 	return $page =~ /^\.S[HS] \Q$name\E\n(.*?)(?=^\.S[HS] |\z)/ms ? $1 : '';
 }
 
-# The tags of a list: what stands in the line after each .TP and .TQ, without its font.
+# The tags of a list: the text of the line after each .TP and .TQ, without its font.
 sub tags
 {
 	my ($text) = @_;

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # shared with check.sh
-# Sourced by check.sh: which files there are, relative to the top of the tree.
+# Sourced by check.sh: lists of the project's files, relative to the top of the tree.
 
-# Also what is new and not yet added, but nothing that git ignores. Where the tree
-# came without its history, what is neither ours nor hidden must be told by name.
+# Print all files but those that git ignores; files that are new and not yet added count. In a
+# tree without a git repository, leave out hidden files and products by their names.
 project_files()
 {
 	if [ -e .git ]; then
@@ -19,15 +19,15 @@ project_files()
 	done
 }
 
-# A runner of tests may own neither the tree nor a git configuration.
+# The caller may own neither the tree nor a git configuration.
 in_git()
 {
 	git -c safe.directory="$top" ls-files "$@"
 }
 
-# Fills the arrays; those of code hold .c and .h alone, and no copies of what was released.
-# KUnit suites are kernel code, whatever folder they are in; selftests/wheel/include has macros
-# of the kernel, for tests too.
+# Fill the arrays. The arrays of code hold .c and .h files alone, and no copies of released files.
+# KUnit suites are kernel code in any folder. selftests/wheel/include has macros of the kernel,
+# but is used by tests.
 list_files()
 {
 	local file line
@@ -42,7 +42,7 @@ list_files()
 		bench/wheel/*.[ch]) test_code+=("$file") ;;
 		bench/idle/*.[ch] | bench/native/workload.c | bench/native/kernel.c)
 			module_code+=("$file") ;;
-		# They have the style of their languages.
+		# The bindings follow the style of their languages.
 		bindings/*.[ch]) ;;
 		bench/*.[ch]) bench_code+=("$file") ;;
 		selftests/releases/*/*.h) ;;
@@ -60,7 +60,7 @@ list_files()
 			;;
 		esac
 	done < <(project_files)
-	# Where git cannot tell, all would be well with no file at all.
+	# If git fails, the lists are empty and every check would succeed.
 	for file in twheel_main.c uapi/linux/twheel.h tools/check/check.sh; do
 		[[ " ${files[*]} " = *" $file "* ]] || die "$file is not among the files that git lists"
 	done

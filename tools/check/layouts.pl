@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# layouts.pl: are the tables of layouts and numbers in Documentation/bindings.rst those of the
-# headers, for 64 and 32 bits? It prints what the tables lack, and what gcc says about an
-# assertion for each line of theirs.
+# layouts.pl: compare the tables of layouts and numbers in Documentation/bindings.rst with the
+# headers, for 64 and 32 bits. It prints the names that the tables lack, and the errors of gcc for
+# assertions made from the tables' lines.
 
 use strict;
 use warnings;
@@ -19,7 +19,7 @@ my $text = slurp($document);
 my $source = "#include <stddef.h>\n#include <linux/twheel.h>\n#include <twheel/table.h>\n";
 my %there;
 
-# A row begins with the name of a structure and its size; its members follow in these columns.
+# A row begins with the name of a structure and its size; the members follow in these columns.
 while ($text =~ /^``(twheel_\w+)`` +(\d+) +((?:.*\n)(?: {20,}.*\n)*)/mg) {
 	my ($struct, $size, $members) = ($1, $2, $3);
 
@@ -42,7 +42,7 @@ for my $header (map { slurp($_) } @headers) {
 
 		push @names, map { "$struct.$_" } $members =~ /(\w+)(?:\[\w+\])?;/g;
 	}
-	# Without any, all would be well.
+	# Finding none at all is an error.
 	die "no names found\n" if !@names;
 	print "$document lacks $_\n" for grep { !$there{$_} } @names;
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by check.sh: the mistakes of selftests/mutants, which `make mutants' puts into the
-# module, and those of the library.
+# Sourced by check.sh: checks of the mutants: those of selftests/mutants, which `make mutants'
+# builds into the module, and those of the library.
 
-# has_test PROGRAM TEST
+# has_test PROGRAM TEST: is there such a test?
 has_test()
 {
 	local sources=(selftests/*/"$1".c)
@@ -13,7 +13,8 @@ has_test()
 		"${sources[@]}"
 }
 
-# What a test can be named by, one a line: its program, or the step of make check that it is.
+# Print the names by which a mutant may name its tests, one a line: programs, and checks of make
+# check.
 test_programs()
 {
 	local kind
@@ -26,7 +27,7 @@ test_programs()
 	done
 }
 
-# Each can be made in the sources, and names a test that is there.
+# Each mutant must apply to the sources, and name a test that exists.
 mutants()
 {
 	local name program programs test

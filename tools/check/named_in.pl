@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # named_in.pl DOCUMENT...: if a document names a function of ours together with files, is the
-# function in one of these? The names of our files come on standard input. It prints each
-# function that is somewhere else.
+# function in one of these files? The names of our files come on standard input. The script prints
+# each function that is in another file.
 #
-# "Together" is within a clause: up to a full stop, a semicolon or a question mark, the end of
-# a paragraph, or the end of a row of a table. A part may be named without the end of its
-# files' names, and a function without the prefix twheel_.
+# "Together" means within a clause: up to a full stop, a semicolon or a question mark, the end of
+# a paragraph, or the end of a row of a table. A document may name a part without the suffix of
+# its files, and a function without the prefix twheel_.
 
 use strict;
 use warnings;
@@ -26,14 +26,14 @@ while (my $path = <STDIN>) {
 
 	push @{$paths{$_}}, $path for $path, $name ne $path ? $name : (),
 				      $stem =~ m{/} ? $stem : ();
-	# A definition begins in the first column, and no semicolon ends it there.
+	# A definition begins in the first column, in a line that does not end with a semicolon.
 	my $text = slurp($path);
 	while ($text =~ /^(?:[a-z_][\w *]*[ *])?([a-z_]\w*)\((?![^;{]*\);)/mg) {
 		$homes{$1}{$path} = 1;
 		$homes{$1 =~ s/^twheel_//r}{$path} = 1;
 	}
 }
-# Without a function all would be well.
+# Finding no function at all is an error.
 die "no functions found\n" if !%homes;
 
 for my $document (@ARGV) {

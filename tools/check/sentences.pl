@@ -1,19 +1,19 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# sentences.pl [update] HEADER LIST: is each sentence of the header in the list, with a test that
-# is there? The names of the programs come on standard input, and their sources are in
-# selftests/*. It prints a line for each fault. See the top of the list for its form.
+# sentences.pl [update] HEADER LIST: is each sentence of the header in the list, together with a
+# test that exists? The names of the programs come on standard input; their sources are in
+# selftests/*. The script prints a line for each fault. The top of the list describes its form.
 #
-# With "update" it writes the list anew instead: in the order of the header, each sentence with
-# the tests that the list has for it. A sentence that is new, or was changed, has none then.
+# With "update", the script writes the list again: the sentences in the order of the header, each
+# with the tests that the list has for it. A sentence that is new or was changed gets no test.
 #
-# A sentence ends with its paragraph, or with a full stop or a question mark if no small letter
-# follows but a name. The line of a member ("@NAME: ..."), of an errno and of a list begins a
-# paragraph. A comment belongs to the structure, the enum, the function, the macro or the DOC: line
-# that it stands with; a plain one in lines of its own that ends without a full stop is a heading.
-# What the library's headers say of themselves belongs to "the header". The code of an example is no
-# sentence, nor is what a header keeps to itself: private members, and what is inline.
+# A sentence ends with its paragraph, or with a full stop or a question mark, unless a small
+# letter follows that does not begin a name. The line of a member ("@NAME: ..."), of an errno and
+# of a list begins a paragraph. A comment belongs to the structure, enum, function, macro or DOC:
+# line that it stands with. If a plain comment in lines of its own ends without a full stop, it is
+# a heading. Sentences of the library's headers about themselves belong to "the header". The code
+# of an example is no sentence, and comments of private members and of inline code do not count.
 
 use strict;
 use warnings;
@@ -26,7 +26,7 @@ my $update = @ARGV && $ARGV[0] eq 'update' ? shift : '';
 my ($header, $list) = @ARGV;
 die "usage: sentences.pl [update] HEADER LIST\n" if !$list;
 
-# The sentences of a text, which may have several paragraphs.
+# Split a text, which may have several paragraphs, into sentences.
 sub sentences
 {
 	my ($text) = @_;
@@ -37,11 +37,11 @@ sub sentences
 		$paragraph =~ s/^ ?(?:- )?| $//g;
 		push @sentences, split /(?<=[.?]) (?=[A-Z@"`0-9\/]|[a-z]+(?:\(\)|_))/, $paragraph;
 	}
-	# That a parameter is the wheel is no promise.
+	# "@tw: the wheel" promises nothing that a test could check.
 	return grep { /\w/ && !/^@(?!id)\w+: the (?:wheel|timer|device|batch|reader|table|number|timeout)$/ } @sentences;
 }
 
-# [SECTION, SENTENCE...]... of the header.
+# Return the sentences of the header as [SECTION, SENTENCE...]...
 sub read_header
 {
 	my $text = slurp($header);
@@ -80,12 +80,12 @@ sub read_header
 			push @sections, [$name, sentences($body)];
 		}
 	}
-	# Without a sentence all would be well.
+	# Finding no sentence at all is an error.
 	die "no sentences found in $header\n" if !@sections;
 	return @sections;
 }
 
-# What stands before the first section, and {SECTION}{SENTENCE} = [LINE, TEST...].
+# Return the text before the first section, and {SECTION}{SENTENCE} = [LINE, TEST...].
 sub read_list
 {
 	my ($intro, $section, $tests, @order, %tests_of) = ('');
@@ -107,8 +107,8 @@ sub read_list
 	return ($intro, \@order, \%tests_of);
 }
 
-# {PROGRAM}{TEST} of the sources. A program may include others as they are. "kunit" is the module
-# with the suites of KUnit, and "wheel" a program of this machine.
+# Return {PROGRAM}{TEST} of the sources. A program may include another one as it is. "kunit" is
+# the module with the KUnit suites, and "wheel" a program that runs on the host.
 sub read_tests
 {
 	my $begin = qr/^(?!FIXTURE|TW_)[A-Z][A-Z_]*\((?:\w+,\s+)?|^\s+(?:KUNIT_CASE(?:_PARAM)?|TEST)\(/m;

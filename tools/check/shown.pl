@@ -1,9 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# shown.pl DOCUMENT...: does each document show of a file what is there? In the block after
-# "<!-- test: FILE -->", or in reStructuredText after ".. test: FILE", stand lines of that file,
-# one after the other, which are compiled or run by a test. It prints those that are not there.
+# shown.pl DOCUMENT...: if a document shows lines of a file, does the file have them? The block
+# after "<!-- test: FILE -->", or after ".. test: FILE" in reStructuredText, must hold successive
+# lines of that file, which a test compiles or runs. The script prints the lines that the file
+# lacks.
 
 use strict;
 use warnings;
@@ -14,7 +15,7 @@ use Slurp;
 
 my %blocks = (
 	md => qr/^<!-- test: (\S+) -->\n```\w+\n(.*?)^```$/ms,
-	# A block is indented by a tab, so that tabs in it stay where they are.
+	# A block is indented by a tab, so that tabs in it keep their width.
 	rst => qr/^\.\. test: (\S+)\n\n\.\. code-block:: \w+\n\n((?:\t.*\n|\n(?=\n*\t))+)/m,
 );
 my $shown = 0;
@@ -35,5 +36,5 @@ for my $document (@ARGV) {
 	}
 	print "$document: $marks marks have no block behind them\n" if $marks;
 }
-# Without a block all would be well.
+# Finding no block at all is an error.
 die "no document shows lines of a file\n" if !$shown;

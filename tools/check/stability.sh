@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What each release has promised still holds (Documentation/stability.rst): the records in
-# selftests/releases against this tree. The rest is seen where programs run: what an old
-# program meets, in selftests/module/twheel_versions_module.sh.
+# Check that this tree keeps the promises of each release (Documentation/stability.rst): compare
+# it with the records in selftests/releases. How old programs run is tested by
+# selftests/module/twheel_versions_module.sh.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../vm/lib/common.sh"
@@ -11,12 +11,12 @@
 
 work=$build/stability
 releases=$top/selftests/releases
-# The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.
+# The kernel's headers for 32 bits are those for 64 bits, but gcc does not search that folder.
 for_32=(-m32 -idirafter /usr/include/x86_64-linux-gnu)
-# Of these the caller says how large they are. All other structures keep their size.
+# For these structures the caller passes the size, so they may grow. All others keep their size.
 grow='twheel_(setup|info|vector|arm|cancel|status|list|advance|reopen|event|options|stats|table_options)'
 
-# The cases need nothing of each other.
+# The cases share nothing, so they need no fresh tree.
 fresh_tree() { :; }
 
 record()
@@ -24,8 +24,8 @@ record()
 	bash "$releases/record.sh" "$@"
 }
 
-# there RECORD PRESENT [PATTERN]: each line of the one file is in the other, but for lines of
-# that pattern.
+# there RECORD PRESENT [PATTERN]: is each line of RECORD in PRESENT? Lines that match PATTERN do
+# not count.
 there()
 {
 	local missing
@@ -35,13 +35,13 @@ there()
 	[ -z "$missing" ] || { printf 'promised, and not there:\n%s\n' "$missing"; return 1; }
 }
 
-# sizes FILE: of the structures that may grow, "NAME SIZE".
+# growing FILE: print "NAME SIZE" for each structure that may grow.
 growing()
 {
 	sed -nE "s/^size struct ($grow) ([0-9]+) .*/\1 \3/p" "$1" | sort
 }
 
-# numbers_stay RELEASE OPTION...: for 64 or 32 bits.
+# numbers_stay RELEASE OPTION...: compare constants and layouts, for 64 or 32 bits.
 numbers_stay()
 {
 	local name first now
@@ -67,7 +67,7 @@ names_stay()
 	there "$releases/$1/names" "$work/present"
 }
 
-# What a call takes at least is what the first release had.
+# The smallest size that a call accepts is the size of the first release.
 first_sizes_stay()
 {
 	record numbers first gcc >"$work/first"
@@ -76,14 +76,16 @@ first_sizes_stay()
 		<(growing "$work/first" | grep -vE '_(event|options|stats|table_options) ')
 }
 
-# compiles_with RELEASE FILE LOG: no header of the library or of uapi is looked for elsewhere.
+# compiles_with RELEASE FILE LOG: use the headers of the library and of uapi from the record
+# alone.
 compiles_with()
 {
 	gcc -std=gnu11 -D_GNU_SOURCE -pthread -I"$releases/$1" -I"$top/selftests" \
 		-isystem "$ksft" -fsyntax-only -xc "$2" 2>"$3"
 }
 
-# What the tests share has nothing newer in it, or each of them would be left out below.
+# The headers that tests share must use nothing newer; otherwise every program below would be
+# skipped.
 shared_headers_compile()
 {
 	local header
@@ -93,7 +95,7 @@ shared_headers_compile()
 	done
 }
 
-# newer_names RELEASE: what the headers have today, and had not then: constants, members, and
+# newer_names RELEASE: print the names that the headers have got since: constants, members,
 # functions.
 newer_names()
 {
@@ -107,8 +109,8 @@ newer_names()
 	comm -13 "$work/names.$1" "$work/names.present"
 }
 
-# program_compiles RELEASE FILE: 1 if it does not, and 2 if the reason is a name that is newer:
-# "'X' undeclared", "has no member named 'x'", and the like; the name is then in `newer'.
+# program_compiles RELEASE FILE: return 1 if it does not compile. If the reason is a newer name
+# ("'X' undeclared", "has no member named 'x'" and so on), return 2 and put the name into `newer'.
 program_compiles()
 {
 	local log=$work/log
@@ -121,8 +123,8 @@ program_compiles()
 	return 1
 }
 
-# programs_compile RELEASE FOLDER FILE...: a result for the folder, and one for each program
-# that uses something newer.
+# programs_compile RELEASE FOLDER FILE...: report one result for the folder, and a skip for each
+# program that uses a newer name.
 programs_compile()
 {
 	local release=$1 folder=$2 file status newer nr=0 verdict=ok

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # files.sh sets what is not set here
-# Sourced by check.sh: how the module is divided into files.
+# Sourced by check.sh: checks of how the module is divided into files.
 
-# The module's own files, without tests.
+# Print the module's own files, without tests.
 module_files()
 {
 	printf '%s\n' "${files[@]}" | grep -xE '(engine/|include/)?[^/]+\.[ch]'
@@ -16,18 +16,19 @@ file_length()
 	done
 }
 
-# If the sources have changed so that a patch of the series cannot be carved from them, this says why.
+# If the sources have changed so that a patch of the series cannot be carved from them, print the
+# reason.
 upstream_series()
 {
 	local nr
 
-	# What patches 1, 4 and 5 have is in one of these as well.
+	# Patches 2, 3 and 6 contain everything that patches 1, 4 and 5 have.
 	for nr in 2 3 6; do
 		perl tools/upstream/carve.pl tools/upstream/series/manifest $nr "$work/series/$nr"
 	done
 }
 
-# A file that is not named is not built, or not tested.
+# If a file is not named in these lists, it is not built, or not tested.
 parts_named()
 {
 	local file
@@ -46,7 +47,8 @@ parts_named()
 	done
 }
 
-# The names of the ABI, TWHEEL_STATE_*, are other words for grep.
+# Only engine/timeout.h uses the values of states. grep -w does not match TWHEEL_STATE_* of the
+# ABI.
 state_values()
 {
 	local list
@@ -55,8 +57,8 @@ state_values()
 	! grep -nwE '(STATE|PHASE)_[A-Z_]+' "${list[@]}"
 }
 
-# The words of this list have given way to those of the field: report, copy out, return; slow path;
-# sync point; again.
+# Words that the field does not use. Write report, copy out or return; slow path; sync point;
+# again.
 gone_words()
 {
 	local list
@@ -65,7 +67,7 @@ gone_words()
 	! grep -niE '(^|[^a-z])(tell|tells|told|telling|odd|windows?|anew|limbo|untold)([^a-z]|$)' "${list[@]}"
 }
 
-# include_pairs FILE...: which file includes which other one of these.
+# include_pairs FILE...: print "INCLUDER INCLUDED" for these files.
 include_pairs()
 {
 	awk '
@@ -84,10 +86,11 @@ include_pairs()
 	}' "$@"
 }
 
-# call_pairs FILE...: which part names a function of which other one, to call it or to hand it
-# on. A part is X.c and X.h; static functions of a .c file are its own. The first reading finds
-# the functions, the second one the names: in bodies, which stand between braces in the first
-# column, and in initialisers. A member of a struct is no function.
+# call_pairs FILE...: print "CALLER CALLEE" for the parts: one names a function of the other, to
+# call it or to pass it on. A part is X.c and X.h; a static function of a .c file belongs to that
+# file alone. The first pass collects the functions. The second finds their names in bodies, which
+# stand between braces in the first column, and in initialisers. A member of a struct is not a
+# function.
 call_pairs()
 {
 	awk '
@@ -114,32 +117,32 @@ call_pairs()
 	}' reading=1 "$@" reading=2 "$@" | sort -u
 }
 
-# No file includes itself by way of others. tsort names those that stand in a circle.
+# No file may include itself through others. tsort prints the files of a cycle.
 cycles()
 {
 	local list
 
 	mapfile -t list < <(module_files)
 	include_pairs "${list[@]}" >"$work/includes"
-	# Without a pair all would be well.
+	# Finding no pair at all is an error.
 	[ -s "$work/includes" ] || echo "no includes found"
 	tsort "$work/includes" >/dev/null
 }
 
-# The parts, from the top down, as the banner of twheel_main.c lists them.
+# Print the parts from the top down, in the order of the banner of twheel_main.c.
 banner_order()
 {
 	sed -n '/^ \* Order of files: /,/^ \*$/s/^ \*\t//p' twheel_main.c | xargs -n 1
 }
 
-# The same in the drawing of the layers in the design: the first word of each line.
+# Print the parts in the order of the design's drawing: the first word of each line.
 design_order()
 {
 	sed -n '/^The layers$/,/^A file calls/s/^   \([a-z_]\+\)  .*/\1/p' Documentation/design.rst
 }
 
-# A file calls those below it in the banner's list, and none above. The list has each part once,
-# and no other. The drawing shows the same. engine.h and twheel.h have what every part includes.
+# A file may call only files below it in the banner's list. The list has each part exactly once,
+# and the drawing has the same order. Every part may include engine.h and twheel.h.
 order()
 {
 	local list name
@@ -149,7 +152,7 @@ order()
 	banner_order >"$work/banner_order"
 	design_order >"$work/design_order"
 	for name in calls banner_order design_order; do
-		# Without a name all would be well.
+		# Finding no name at all is an error.
 		[ -s "$work/$name" ] || echo "no $name found"
 	done
 	diff "$work/banner_order" "$work/design_order" ||

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # check.sh and files.sh set what is not set here
-# Sourced by check.sh: how the code is written.
+# Sourced by check.sh: checks of the style of the code.
 
-# checkpatch goes by where in the kernel a file would be: other rules hold in uapi
-# headers and in tools. So it sees our files in such a tree. Also, it leaves things
-# behind in the folder where it is started.
+# checkpatch applies other rules to uapi headers and to tools, by their path in the kernel. So
+# give it our files in a tree with the kernel's folders. This tree also takes the files that
+# checkpatch leaves in the current folder.
 kernel_shaped_tree()
 {
 	local tree=$work/checkpatch
@@ -15,7 +15,7 @@ kernel_shaped_tree()
 	ln -s "$top/uapi" "$tree/include/uapi"
 	ln -s "$top" "$tree/drivers/misc/twheel"
 	ln -s "$top" "$tree/tools/testing/twheel"
-	# What it would not take for types: regular expressions, one a line.
+	# Types that checkpatch does not know: regular expressions, one a line.
 	cat >"$tree/types" <<-'EOT'
 	FIXTURE_(?:DATA|VARIANT)\(\w+\)
 	_Atomic\s+(?:unsigned\s+)?\w+
@@ -24,17 +24,17 @@ kernel_shaped_tree()
 	EOT
 }
 
-# run_checkpatch FOLDER/ IGNORE FILE...: of these in that folder of the tree.
+# run_checkpatch FOLDER/ IGNORE FILE...: check these files at their place below FOLDER.
 run_checkpatch()
 {
 	local folder=$1 ignore=$2 jobs=1
 	shift 2
 
 	[ $# -gt 0 ] || return 0
-	# It writes down which names in CamelCase the kernel has, where another one
-	# would read half of them.
+	# checkpatch writes a cache of the kernel's CamelCase names. If several ran at a time, one
+	# could read half a cache, so start one alone.
 	[[ $ignore != *CAMELCASE* ]] || jobs=$(nproc)
-	# The root only tells it which names in CamelCase the kernel has.
+	# --root is used only to find the kernel's CamelCase names.
 	(cd "$work/checkpatch" && printf '%s\n' "${@/#/$folder}" |
 		xargs -P "$jobs" -n 4 perl "$cache/source/scripts/checkpatch.pl" \
 			--no-tree --root="$cache/source" --strict --terse --show-types \
@@ -42,15 +42,15 @@ run_checkpatch()
 			--file) | sed "s|^$folder||"
 }
 
-# A header of tracepoints is no C until <linux/tracepoint.h> has made some of it:
+# The macros of a tracepoint header become C only in <linux/tracepoint.h>. It may have:
 tracepoints=(
-	COMPLEX_MACRO			# lists of fields and values have neither parentheses
-	MULTISTATEMENT_MACRO_USE_DO_WHILE # nor braces, and
-	OPEN_ENDED_LINE			# those of an event begin on lines of their own,
+	COMPLEX_MACRO			# lists of fields and values without parentheses
+	MULTISTATEMENT_MACRO_USE_DO_WHILE # or braces,
+	OPEN_ENDED_LINE			# the lists of an event on lines of their own,
 	PARENTHESIS_ALIGNMENT		# one tab behind the name of the event
 )
 
-# No type is ignored in anything else that runs in the kernel.
+# All other code of the module is checked for every type.
 checkpatch_module()
 {
 	local file code=() status=0
@@ -105,7 +105,7 @@ checkpatch_lib()
 	done
 	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]},${library[*]}")" \
 		"${code[@]}" || status=$?
-	# It has casts of C++, whose angle brackets are no comparisons.
+	# twheel.h has casts of C++, whose angle brackets are no comparisons.
 	run_checkpatch tools/testing/twheel/ \
 		"$(IFS=,; echo "${userspace[*]},${library[*]},${cxx[*]}")" lib/twheel.h || status=$?
 	return $status
@@ -131,7 +131,7 @@ checkpatch_tools()
 	run_checkpatch tools/testing/twheel/ "$(IFS=,; echo "${userspace[*]}")" "${tool_code[@]}"
 }
 
-# -Wall: a missing `Return:' too.
+# -Wall also reports a missing `Return:'.
 kernel_doc()
 {
 	perl "$cache/source/scripts/kernel-doc" -none -Wall -Werror \
@@ -162,8 +162,8 @@ versions()
 		"${module_code[@]}"
 }
 
-# From brace to brace, which stand alone in the first column: see to that with
-# checkpatch.
+# A function is measured between braces that stand alone in the first column; checkpatch makes
+# sure that they do.
 function_length()
 {
 	awk '
@@ -176,7 +176,7 @@ function_length()
 		"${bench_code[@]}" "${tool_code[@]}"
 }
 
-# No test may take longer than a program, see selftests/twheel_test.h.
+# The limit of a test must not exceed that of a program, see selftests/twheel_test.h.
 test_limits()
 {
 	awk '

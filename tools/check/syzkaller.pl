@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# syzkaller.pl: does packaging/syzkaller/dev_twheel.txt say what the header says? It prints
-# constants that the header lacks; commands, flags and values of enums that are not described; and
+# syzkaller.pl: compare packaging/syzkaller/dev_twheel.txt with the header. It prints constants
+# that the header lacks; commands, flags and values of enums that are not described; and
 # structures whose members have other names, another order or another width.
 
 use strict;
@@ -30,12 +30,12 @@ for my $name (@commands) {
 	print "$name is not described\n"
 		if $text !~ /^ioctl\$$name\(fd fd_twheel, cmd const\[$name\]/m;
 }
-# What a program passes in, each in a list of its own or as a constant.
+# Each value that a program may pass in is described, in a list or as a constant.
 for my $name ($header =~ /\b(TWHEEL_(?:(?:SETUP|INFO|VECTOR|ARM|RECORD)_\w+(?=\s+\(1U << )|(?:CLOCK|OP)_\w+(?=\s*=)))/g) {
 	print "$name is not described\n" if $text !~ /\b$name\b/;
 }
 
-# width(TYPE): in bits, of a member, or of an element with their number.
+# width(TYPE) returns the bits of a member; for an array, "BITS*NUMBER".
 sub width
 {
 	my ($type) = @_;

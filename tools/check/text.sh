@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # files.sh sets what is not set here
-# Sourced by check.sh: what is not C.
+# Sourced by check.sh: checks of all that is not C.
 
 shell_scripts()
 {
 	[ ${#scripts[@]} -gt 0 ] && shellcheck -x "${scripts[@]}"
 }
 
-# The n of \n is no part of the word after it; nempty() is spin's, inout syzkaller's, and crate
-# Rust's.
+# In "\n", the n is no part of the next word. nempty() is from spin, inout from syzkaller, and
+# crate from Rust.
 spelling()
 {
 	codespell --ignore-regex='\\[nt]' --ignore-words-list=nempty,filp,inout,crate "${files[@]}"
@@ -20,7 +20,8 @@ man_pages()
 	mandoc -Tlint -Wstyle lib/man/*.[347] tools/twheelctl/*.8
 }
 
-# As `make dist' leaves them. makepkg reads its own in make test-packages.
+# Check the recipes of packages with a version filled in, as `make dist' does. make test-packages
+# checks the PKGBUILD with makepkg.
 recipes()
 {
 	sed 's/@VERSION@/1.0.0~rc1+7.g0123456789ab/' packaging/twheel.spec >"$work/twheel.spec"
@@ -30,7 +31,7 @@ recipes()
 	contact
 }
 
-# The address of the maintainer stands in the module, and again where dpkg wants it.
+# The module and debian/control must name the same maintainer, and no other file the address.
 contact()
 {
 	local author
@@ -42,20 +43,19 @@ contact()
 		xargs -d '\n' grep -lF -- "${author##* }" || true
 }
 
-# The description for syzkaller has what the header has.
+# syzkaller's description must match the header.
 syzkaller()
 {
 	perl tools/check/syzkaller.pl
 }
 
-# The man page of the device is complete.
 device_page()
 {
 	perl tools/check/device_page.pl
 }
 
-# All of them are pages: those in other folders are included by one in Documentation. The one for
-# a kernel's tree is a page there.
+# All documents are pages. If one is outside Documentation, a page there includes it;
+# tools/upstream has the page for a kernel's tree.
 documents()
 {
 	local file
@@ -67,9 +67,10 @@ documents()
 	done
 }
 
-# The functions that these two documents name are there, with or without the prefix twheel_. If
-# any document names a function with a file, the function is in that file. names_of_files() sees
-# to the files. A test that a document names, "PROGRAM.TEST", is in that program.
+# Documentation/design.rst and interface.rst may name a function without the prefix twheel_, and
+# the function must exist. If any document names a function together with a file, the file must
+# have the function; names_of_files() checks the file. If a document names a test, "PROGRAM.TEST",
+# the program must have it.
 # shellcheck disable=SC2016 # nothing is to be expanded
 design_names()
 {
@@ -88,8 +89,8 @@ design_names()
 		tr -d '`' | sort -u)
 }
 
-# The counters in sysfs, and the fields and events of tracepoints, are in the document for those
-# who read them. The counters are in that for a kernel's tree, too.
+# Documentation/operating.rst must describe each counter in sysfs, and each field and event of the
+# tracepoints. The counters are also in the ABI document for a kernel's tree.
 operating()
 {
 	local name
@@ -110,14 +111,14 @@ operating()
 	done < <(grep -oP '\btwheel_\K[a-z_]+(?=[[)])' packaging/prometheus/twheel.rules.yml)
 }
 
-# What the documents show of the examples is as it stands there.
+# Lines of examples in the documents are those of the examples.
 shown()
 {
 	perl tools/check/shown.pl README.md "${documents[@]}"
 }
 
-# `make -C bench tables' puts them there. Of the figures in sentences it names those that the
-# record has no more.
+# The tables are those that `make -C bench tables' writes. If a sentence has a figure that the
+# record no longer has, tables.pl prints it.
 tables()
 {
 	local document
@@ -127,8 +128,8 @@ tables()
 	done < <(grep -lE '^(\.\.|<!--|\.\\") (counted|figures): ' README.md Documentation/*.rst lib/man/*)
 }
 
-# Each command in the documents is run by a test, or is one that cannot be. The documents about the
-# code, and how it is tested, show those of tests.
+# A test must run each command in the documents, unless it cannot be run. Leave out the documents
+# about the code and its tests, which show commands of tests.
 commands()
 {
 	local documents
@@ -138,20 +139,20 @@ commands()
 	perl tools/check/commands.pl "${documents[@]}"
 }
 
-# For bindings that are made by hand.
+# Authors of bindings use these tables.
 layouts()
 {
 	perl tools/check/layouts.pl
 }
 
-# Each drawing is made from its source.
+# Each drawing must be made from its present source.
 drawings()
 {
 	bash tools/drawings.sh check
 }
 
-# licence_of FILE: which one it has to say. What a program copies or links is free for
-# programs of any licence.
+# licence_of FILE: print the licence of a file. If a program copies or links the code, its licence
+# allows programs of any licence.
 licence_of()
 {
 	case $1 in
@@ -164,8 +165,8 @@ licence_of()
 	esac
 }
 
-# Each file of code, make, shell and text says in its first lines which licence it has,
-# and the text of each licence is there: COPYING is GPL-2.0.
+# Each file of code, make, shell and text must name its licence in its first lines, and the text
+# of each licence must be there. COPYING is GPL-2.0.
 licences()
 {
 	local file said name
@@ -189,7 +190,7 @@ licences()
 	done
 }
 
-# What .gitignore names, and what is not text.
+# Print files in git that .gitignore names, and files that are not text.
 products()
 {
 	in_git --cached --ignored --exclude-standard
@@ -198,18 +199,18 @@ products()
 	done
 }
 
-# Files of ours that are named somewhere, by their path or by a name that only ours
-# have, are there, unless git ignores them: then they are made. A part of the engine
-# may be named without the end of its files' names.
+# If a text names one of our files, by path or by a name of our form, the file must exist, or git
+# must ignore it because it is made. A text may name a part of the engine without the suffix of
+# its files.
 names_of_files()
 {
 	local file line name path folders='selftests|bench|bindings|examples|uapi|engine|lib|Documentation|tools/(?:vm|check)'
 
 	grep -noHP "(?<![\w./\$}\"-])(?:$folders)/[\w.*/-]*[\w*]" "${files[@]}" |
 		while IFS=: read -r file line path; do
-			# A placeholder: any part of the engine.
+			# Skip the placeholder for a part of the engine.
 			[[ $path != */X[._]* ]] || continue
-			# Those of a kernel's tree.
+			# Skip paths of a kernel's tree.
 			[[ $path != Documentation/@(userspace-api|ABI|dev-tools|.\*)* &&
 				$path != uapi/linux/fcntl.h ]] || continue
 			compgen -G "$path" >/dev/null || compgen -G "$path.[ch]" >/dev/null ||
@@ -223,7 +224,7 @@ names_of_files()
 		done
 }
 
-# Each sentence of the uapi header and of the library's has a test that is there.
+# Each sentence of the uapi header and of the library's headers must have an existing test.
 sentences()
 {
 	local programs name
@@ -236,7 +237,7 @@ sentences()
 	tools/check/sentences.pl lib/twheel.hpp selftests/lib/sentences/twheel_hpp.txt <<<"$programs"$'\ntwheel_lib_cxx'
 }
 
-# The table of stability.rst has all errnos of the header; design_names looks for its tests.
+# The table in stability.rst must have all errnos of the header. design_names checks its tests.
 errnos()
 {
 	local errno
@@ -246,7 +247,7 @@ errnos()
 	done < <(sed -n 's/^ \*\t\(E[A-Z0-9]*\)\t.*/\1/p' uapi/linux/twheel.h)
 }
 
-# The tables in the document are those that the tests go by.
+# The tables in the document must equal those in the tests.
 fault_sites()
 {
 	diff -u <(sed -n 's/^   \("[^"]*"\(, "[^"]*"\)\{3,4\}\)$/\1/p' Documentation/fault-sites.rst) \
@@ -262,7 +263,7 @@ fault_sites()
 		}' selftests/fault/twheel_fault_sites.c selftests/fault/twheel_fault_load_module.c)
 }
 
-# Each test that the document names is one: "      PROGRAM: TEST", see there.
+# Each test that peers.rst names in a line "PROGRAM: TEST", indented by six blanks, must exist.
 peers()
 {
 	local program test sources

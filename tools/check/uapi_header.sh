@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# <linux/twheel.h> needs nothing before it, in each language and width. The commands are an
-# enum and macros as well.
+# Check that <linux/twheel.h> compiles without any other header, in each language and width, and
+# that each command is both an enumerator and a macro.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../vm/lib/common.sh"
 
 number=0
-# The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.
+# The kernel's headers for 32 bits are those for 64 bits, but gcc does not search that folder.
 for_32=(-m32 -idirafter /usr/include/x86_64-linux-gnu)
 
-# Behind the #undef, a name is that of the enum.
+# After the #undef, the name is the enumerator's.
 source='#include <linux/twheel.h>
 #ifndef TWHEEL_IOC_ARM
 #error not a macro
