@@ -334,7 +334,7 @@ check_dkms()
 }
 
 # One line for each kernel; fails if one of them has no new module.
-tell_outcome()
+report_outcome()
 {
 	local kernel status=0
 
@@ -365,7 +365,7 @@ do_dkms-install()
 		! build_for "$kernel" || built+=("$kernel")
 	done
 	if [ ${#built[@]} = 0 ]; then
-		tell_outcome "${kernels[@]}"
+		report_outcome "${kernels[@]}"
 		return
 	fi
 	put_sources
@@ -379,10 +379,10 @@ do_dkms-install()
 		forget_others
 		install_rest
 		kept=()
-		tell_system
+		update_system
 	fi
 	sweep_orphans "$version"
-	tell_outcome "${kernels[@]}"
+	report_outcome "${kernels[@]}"
 }
 
 do_dkms-remove()

@@ -350,7 +350,7 @@ make_group()
 }
 
 # When this returns, a device that was there before is open to the group.
-tell_udev()
+reload_udev()
 {
 	command -v udevadm >/dev/null || return 0
 	udevadm control --reload >/dev/null 2>&1 || return 0
@@ -358,7 +358,7 @@ tell_udev()
 }
 
 # A loaded module stays what it is.
-tell_loaded()
+report_old_module()
 {
 	local loaded=/sys/module/twheel file
 
@@ -387,11 +387,11 @@ install_rest()
 }
 
 # What belongs to it is told of the running system.
-tell_system()
+update_system()
 {
 	[ -z "$root" ] || return 0
-	tell_udev
-	tell_loaded
+	reload_udev
+	report_old_module
 }
 
 # <linux/twheel.h> stays where libtwheel is installed, which needs it. As long as a module
@@ -415,7 +415,7 @@ remove_rest()
 	! has_group || echo "the group twheel stays (groupdel twheel removes it)"
 	[ ! -e /sys/module/twheel ] || echo "the module stays loaded until the machine is started again" \
 		"(rmmod twheel unloads it, when no program uses it)"
-	tell_udev
+	reload_udev
 }
 
 # For somebody who cannot write here, as root on a network file system: says why that is not
@@ -447,7 +447,7 @@ has_key()
 }
 
 # The last line of an install.
-tell_installed()
+report_installed()
 {
 	local signed="it is signed"
 
@@ -494,8 +494,8 @@ do_install()
 	install_rest
 	replace_module
 	leave_dkms
-	tell_system
-	tell_installed
+	update_system
+	report_installed
 }
 
 do_install-module()
@@ -504,8 +504,8 @@ do_install-module()
 	commit
 	replace_module
 	leave_dkms
-	[ -n "$root" ] || tell_loaded
-	tell_installed
+	[ -n "$root" ] || report_old_module
+	report_installed
 }
 
 do_install-headers()
@@ -525,7 +525,7 @@ do_install-udev()
 	[ -n "$root" ] || make_group
 	stage_all "${device[@]}"
 	commit
-	[ -n "$root" ] || tell_udev
+	[ -n "$root" ] || reload_udev
 }
 
 do_uninstall()
