@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# dist.sh: twheel-VERSION.tar.gz of the last commit, in the folder that OUTPUT names, or here.
-# It is the same wherever and whenever it is made. What the tree leaves to git stands in it:
-# the version in dkms.conf, twheel.spec and PKGBUILD, and debian/changelog.
+# dist.sh: write twheel-VERSION.tar.gz of the last commit, into the folder OUTPUT or the current
+# one. The file is the same wherever and whenever it is made. As the tar has no git history, the
+# version is written into dkms.conf, twheel.spec and PKGBUILD, and debian/changelog is made.
 
 set -euo pipefail
 unset CDPATH

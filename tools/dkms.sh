@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # shared with install.sh
-# Sourced by install.sh: what it does with dkms.
+# Sourced by install.sh: installation by dkms.
 #
-# What dkms has is read from its folders, as dkms does itself: what it prints is for
-# people, and differs when something is broken. Below twheel/ there are
+# Read the state of dkms from its folders, as dkms does itself: its output is meant for people,
+# and differs if something is broken. Below twheel/ there are
 #	VERSION/source			a link to the sources
-#	VERSION/KERNEL/ARCH/module	what was built
+#	VERSION/KERNEL/ARCH/module	the module that was built
 #	kernel-KERNEL-ARCH		a link to the KERNEL/ARCH that is installed
 #	original_module			modules that were there before
-# Sources that are gone, a build that was killed, a version of which half is removed:
-# each is repaired by dkms-install, and removed by dkms-remove.
+# If sources are missing, a build was killed or a version is half removed, dkms-install repairs it
+# and dkms-remove removes it.
 
 dkms_tree=$root/var/lib/dkms/twheel
-# KERNEL: a sentence on how it went, and those for which the new module is installed.
+# outcome[KERNEL] is a sentence about the result. replaced[KERNEL] is set if the new module is
+# installed.
 declare -A outcome=() replaced=()
 
-# run_dkms SOURCES TREE ARGUMENT...: make's variables are not meant for it: it builds for
-# several kernels. If it installs, install_tree says where.
+# run_dkms SOURCES TREE ARGUMENT...: without make's variables, since dkms builds for several
+# kernels. If dkms installs, $install_tree is the folder.
 run_dkms()
 {
 	local trees=(--sourcetree "$1" --dkmstree "$2")
@@ -41,7 +42,7 @@ dkms_versions()
 	done
 }
 
-# dkms_kernels VERSION: for which it was built, or began to be.
+# dkms_kernels VERSION: print the kernels for which a build of the version has begun.
 dkms_kernels()
 {
 	local dir name
@@ -53,7 +54,7 @@ dkms_kernels()
 	done
 }
 
-# links: the kernels for which dkms has installed it, "KERNEL LINK".
+# Print "KERNEL LINK" for each kernel for which dkms has installed the module.
 dkms_links()
 {
 	local link
@@ -64,7 +65,8 @@ dkms_links()
 	done
 }
 
-# All kernels that have a module by dkms, or half of one, and the one that is asked for first.
+# Print the kernels to build for: $release first, then all others for which dkms has a module or
+# half of one.
 kernels_to_build()
 {
 	local known
@@ -87,7 +89,7 @@ kernel_dir()
 	fi
 }
 
-# stays KERNEL: what is there.
+# stays KERNEL: print a sentence about the module that this kernel keeps.
 stays()
 {
 	local file
@@ -100,7 +102,7 @@ stays()
 	fi
 }
 
-# build_for KERNEL: in a tree of our own, so that what is installed stays as it is.
+# build_for KERNEL: build in a temporary tree, so that the installed module is not touched.
 build_for()
 {
 	local log status=0 headers
@@ -119,13 +121,13 @@ build_for()
 		while IFS= read -r log; do tail -n 30 -- "$log" >&2; done || true
 	rm -rf -- "$work/dkms/twheel/$version"/{build,"$1"}
 	outcome[$1]="it does not build"
-	# That is dkms' word for BUILD_EXCLUSIVE.
+	# dkms exits with 77 if BUILD_EXCLUSIVE excludes the kernel.
 	[ $status != 77 ] || outcome[$1]="not for this kernel: twheel needs Linux 6.1 or later, 64-bit"
 	outcome[$1]+="; $(stays "$1")"
 	return 1
 }
 
-# Has dkms know the version, from these sources.
+# Make the version known to dkms, with these sources.
 register()
 {
 	local source=$dkms_tree/$version/source
@@ -138,7 +140,7 @@ register()
 	rm -rf -- "$dkms_tree/$version/build"
 }
 
-# save KERNEL ARCH: what there is for it, below $old.
+# save KERNEL ARCH: copy the kernel's present modules and dkms' folders to $old.
 save()
 {
 	local link=$dkms_tree/kernel-$1-$2 built=$dkms_tree/$version/$1/$2
@@ -150,7 +152,7 @@ save()
 		{ [ ! -d "$built" ] || cp -a -- "$built" "$old/built"; }
 }
 
-# put_back KERNEL ARCH: what was saved.
+# put_back KERNEL ARCH: restore the copies of save().
 put_back()
 {
 	local link=$dkms_tree/kernel-$1-$2 built=$dkms_tree/$version/$1/$2
@@ -161,8 +163,9 @@ put_back()
 	[ ! -d "$modules/$1" ] || take_places "$old/modules" "$1"
 }
 
-# take_places FOLDER KERNEL: the modules below FOLDER take their places in those of the kernel, each by
-# a rename, so that there is a module at any time. Then all others go, of both ways.
+# take_places FOLDER KERNEL: move the modules below FOLDER into the kernel's folder, each by a
+# rename, so that there is a module at any time. Then remove all other modules, whether make or
+# dkms installed them.
 take_places()
 {
 	local file files dest new
@@ -184,9 +187,10 @@ take_places()
 	run_depmod "$2"
 }
 
-# dkms_installs KERNEL ARCH: what it finds built. dkms would write over the old module, and keep
-# another one that it finds: so it installs into a folder of our own, which says as the kernel's
-# does how modules are compressed. If the kernel is not there, dkms installs it when it comes.
+# dkms_installs KERNEL ARCH: let dkms install the module that was built. dkms would overwrite the
+# old module, and would save any other one that it finds. So let it install into a temporary
+# folder, with a modules.dep that shows how the kernel's modules are compressed. If the kernel is
+# not there yet, dkms installs the module when the kernel comes.
 dkms_installs()
 {
 	local install_tree=$work/modules
@@ -203,7 +207,7 @@ dkms_installs()
 	outcome[$1]="twheel $version is installed"
 }
 
-# replace KERNEL: by what was built for it.
+# replace KERNEL: install the module that was built for it.
 replace()
 {
 	local kernel=$1 new arch at
@@ -227,8 +231,8 @@ replace()
 	return 1
 }
 
-# sweep_orphans [VERSION]: removes the copies that dkms does not know, but for that of VERSION. A run
-# that was killed has left them, or dkms-source has made them.
+# sweep_orphans [VERSION]: remove copies of the sources that dkms does not know, except that of
+# VERSION. They come from a run that was killed, or from dkms-source.
 sweep_orphans()
 {
 	local dir name
@@ -240,7 +244,7 @@ sweep_orphans()
 	done
 }
 
-# What other versions have for kernels that have the new one, or are gone.
+# Remove the builds of other versions for kernels that have the new module or are gone.
 forget_others()
 {
 	local other kernel link
@@ -259,14 +263,14 @@ forget_others()
 	done < <(dkms_versions)
 }
 
-# forget VERSION: dkms does what it can. By hand goes what it leaves because the sources
-# are gone, or because a run was killed.
+# forget VERSION: remove it by dkms, then by hand. dkms leaves files if the sources are gone or a
+# run was killed.
 forget()
 {
 	local kernel link target
 
 	echo "removing twheel $1 from dkms"
-	# dkms would put these back.
+	# Remove these first: dkms would put them back.
 	rm -rf -- "$dkms_tree/original_module"
 	if command -v dkms >/dev/null && [ -r "$dkms_tree/$1/source/dkms.conf" ]; then
 		the_dkms remove -v "$1" --all || echo "dkms cannot; it is removed by hand"
@@ -281,7 +285,8 @@ forget()
 	remove_sources "$root/usr/src/twheel-$1"
 }
 
-# remove_like KERNEL FOLDER: modules that are in dkms' folder, or as one below FOLDER.
+# remove_like KERNEL FOLDER: remove the kernel's modules that are in updates/dkms, or equal to one
+# below FOLDER.
 remove_like()
 {
 	local file built
@@ -295,7 +300,7 @@ remove_like()
 	[ ! -d "$modules/$1" ] || run_depmod "$1"
 }
 
-# All that dkms has of us, and its copies of the sources.
+# Remove all that dkms has of twheel, and the copies of the sources.
 leave_dkms()
 {
 	local known kernel link file
@@ -303,7 +308,7 @@ leave_dkms()
 	while IFS= read -r known; do
 		forget "$known"
 	done < <(dkms_versions)
-	# Halves that no version names.
+	# Remove links that belong to no version.
 	while read -r kernel link; do
 		rm -f -- "$link"
 	done < <(dkms_links)
@@ -319,7 +324,7 @@ leave_dkms()
 	fi
 }
 
-# dkms-install asks for these before it does anything.
+# Check the conditions of dkms-install before anything is changed.
 check_dkms()
 {
 	local path
@@ -333,7 +338,7 @@ check_dkms()
 	check_place "$root/usr/src/twheel-$version"
 }
 
-# One line for each kernel; fails if one of them has no new module.
+# Print a line for each kernel. Fail if one of them has no new module.
 report_outcome()
 {
 	local kernel status=0
@@ -345,7 +350,7 @@ report_outcome()
 	return $status
 }
 
-# Also if the version is the same: the sources may have changed.
+# Build even if the version is the same, as the sources may have changed.
 do_dkms-install()
 {
 	local kernel kernels=() built=()
@@ -356,7 +361,7 @@ do_dkms-install()
 	sweep_orphans "$version"
 	[ -z "$root" ] || mkdir -p "$root/var/lib/dkms"
 	while IFS= read -r kernel; do
-		# Of a kernel that is gone, dkms has the module still.
+		# Skip a kernel that is gone, though dkms still has a module for it.
 		[ "$kernel" != "$release" ] && [ ! -d "$modules/$kernel" ] || kernels+=("$kernel")
 	done < <(kernels_to_build)
 	mkdir "$work/dkms"

@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# drawings.sh [check]: makes the drawings of the documents, Documentation/drawings/*.svg,
-# from their sources, *.dot, by graphviz. With `check', which needs no graphviz, it says which
-# drawings are not made from their source: each carries a sum of the source and of itself.
+# drawings.sh [check]: draw Documentation/drawings/*.svg from their sources, *.dot, with graphviz.
+# With `check', which needs no graphviz, print the drawings that were not made from the present
+# source. Each drawing carries a checksum of its source and itself.
 
 set -eu -o pipefail
 
 unset CDPATH
 cd "$(dirname "$0")/../Documentation/drawings"
 
-# sum SOURCE: of that and of a drawing on standard input.
+# sum SOURCE: the checksum of the source and of a drawing on standard input.
 sum()
 {
 	cat "$1" - | sha256sum | cut -d ' ' -f 1
 }
 
-# Readers have light screens and dark ones: what graphviz draws in black has the colour of
-# text.
+# Readers have light or dark screens, so draw in the text's colour instead of graphviz' black.
 drawn()
 {
 	local style='svg { color: #202020 } @media (prefers-color-scheme: dark) { svg { color: #e0e0e0 } }'
@@ -27,7 +26,7 @@ drawn()
 		-e "s|^<g id=\"graph0\"|<style>$style</style>\n&|; /^<svg/,\$p"
 }
 
-# made SOURCE: a drawing, and in its last line the sum.
+# made SOURCE: print the drawing, with the checksum in its last line.
 made()
 {
 	local drawing

@@ -2,22 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # install.sh install|uninstall|dkms-install|dkms-remove|dkms-source|install-module|
-#	install-headers|uninstall-headers|install-udev: what the make targets
-# of these names do, when the module is built. KDIR, DESTDIR, INSTALL_MOD_PATH, includedir and
-# TWHEEL_VERSION are make's; KBUILD_OPTIONS are words for the make of modules_install.
+#	install-headers|uninstall-headers|install-udev
 #
-# There are two ways to install the module: `make install' puts it into updates/ (6.1:
-# extra/) of one kernel, dkms into updates/dkms/ of each. With both, depmod would choose one.
-# So each way takes back what the other one has installed, and removes nothing else
-# of it. The header, udev rule, group and boot entry come with both. install-module,
-# install-headers and install-udev do a part of `make install' each, for packages.
+# The make targets of these names call it when the module is built. KDIR, DESTDIR,
+# INSTALL_MOD_PATH, includedir and TWHEEL_VERSION are make's variables; KBUILD_OPTIONS are
+# arguments for `make modules_install'.
 #
-# The new module is built first, and replaces the old one then. A file is written beside
-# its place and renamed. If a step fails, the files of before are put back.
+# There are two ways to install the module: `make install' puts it into updates/ (6.1: extra/) of
+# one kernel, dkms into updates/dkms/ of each. If a kernel had both, depmod would choose one. So
+# each way removes the module of the other, and nothing else of it. Both install the header, udev
+# rule, group and boot entry. install-module, install-headers and install-udev do a part of `make
+# install' each, for packages.
+#
+# The new module is built first, and then replaces the old one. A file is written beside its place
+# and renamed. If a step fails, the old files are put back.
 
 set -euo pipefail
 unset CDPATH POSIXLY_CORRECT
-# What root installs is for everybody, whatever root's umask is.
+# Everybody must be able to read the files, whatever umask root has.
 umask 022
 
 die()
@@ -26,7 +28,7 @@ die()
 	exit 1
 }
 
-# absolute PATH: seen from the folder where make, or this script, was started.
+# absolute PATH: print the path as seen from the folder where make, or this script, was started.
 absolute()
 {
 	case $1 in
@@ -35,39 +37,39 @@ absolute()
 	esac
 }
 
-# INSTALL_MOD_PATH is kbuild's word for a staging folder. `make install' does not stage the module
-# alone: header and rules would go into the running system.
+# INSTALL_MOD_PATH is kbuild's variable for a staging folder. Stage all files there, not the
+# module alone: otherwise header and rules would go into the running system.
 if [ -n "${INSTALL_MOD_PATH:-}" ] && [ "${DESTDIR:=$INSTALL_MOD_PATH}" != "$INSTALL_MOD_PATH" ]; then
 	die "DESTDIR and INSTALL_MOD_PATH name two folders; everything goes into one: say DESTDIR alone"
 fi
 unset INSTALL_MOD_PATH
 root=$(absolute "${DESTDIR:-}")
 while [[ $root = */ ]]; do root=${root%/}; done
-# Below, paths are listed one a line.
+# Lists of paths below have one path a line.
 [[ $root != *$'\n'* ]] || die "DESTDIR has two lines"
-# A package for a system of today has nothing in /lib, which is a link there.
+# In a package for a recent system, nothing may be in /lib, which is a link there.
 modules=$root/lib/modules
 [ -d "$root/lib" ] || modules=$root/usr/lib/modules
 KDIR=$(absolute "${KDIR:-}")
 
 cd -- "$(dirname -- "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
-# make's flags are meant for the make that started us. kbuild also gets the variables
+# make's flags were meant for the make that called this script. kbuild also gets the variables
 # that were given with them, as CC=...; dkms gets none.
 overrides=
 [[ " ${MAKEFLAGS:-}" != *' -- '* ]] || overrides=" -- ${MAKEFLAGS#*-- }"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 version=${TWHEEL_VERSION:-$(sh tools/version.sh)}
-# dkms, and kbuild, read it with a shell and with sed.
+# dkms and kbuild put the version into shell and sed scripts.
 [[ ! $version =~ [^A-Za-z0-9.+~_] ]] || die "no version has characters as those of $version"
-# Set by find_release and stage_module.
+# find_release and stage_module set these.
 release=
 module=
 includedir=${includedir:-/usr/local/include}
 [[ $includedir = /* && $includedir != *$'\n'* ]] ||
 	die "PREFIX and includedir begin with a slash; \"$includedir\" does not"
-# What comes beside the module: FILE, and where it goes.
+# Files that come with the module: FILE, and its place.
 headers=(uapi/linux/twheel.h "$includedir/linux/twheel.h")
 device=(
 	tools/60-twheel.rules /usr/lib/udev/rules.d/60-twheel.rules
@@ -75,17 +77,17 @@ device=(
 	tools/twheel.modules-load /usr/lib/modules-load.d/twheel.conf
 )
 
-# A folder of our own. dkms quotes nothing.
+# A temporary folder. dkms quotes no paths.
 work_in=${TMPDIR:-/tmp}
 [[ $work_in = /* && ! $work_in =~ [^A-Za-z0-9_./+@-] ]] || work_in=/tmp
 work=$(mktemp -d "$work_in/twheel.XXXXXX")
 
-# Files that are being replaced: where they go, and what was there before.
+# Places of files that are being replaced, and of files that undo() restores.
 staged=()
 kept=()
-# The kernel, and its architecture, that dkms is about to install for.
+# The kernel and architecture that dkms is about to install for.
 saved='' saved_arch=''
-# Not empty as long as a copy of the sources is half done.
+# Not empty while a copy of the sources is half done.
 copying=
 
 beside()
@@ -93,7 +95,7 @@ beside()
 	printf '%s\n' "${1%/*}/.${1##*/}.new"
 }
 
-# stage FILE DEST: beside its place.
+# stage FILE DEST: write a copy of FILE beside DEST.
 stage()
 {
 	local new
@@ -105,7 +107,7 @@ stage()
 	sync -- "$new"
 }
 
-# keep FILE: as it is, or that there is none.
+# keep FILE: save the file for undo(); if it does not exist, undo() removes it.
 keep()
 {
 	if [ -e "$1" ] || [ -L "$1" ]; then
@@ -115,7 +117,7 @@ keep()
 	kept+=("$1")
 }
 
-# All that is staged takes its place.
+# Rename all staged files to their places.
 commit()
 {
 	local dest
@@ -130,7 +132,7 @@ commit()
 	staged=()
 }
 
-# drop FILE...: those that are there, as long as undo can bring them back.
+# drop FILE...: remove these files, so that undo() can restore them.
 drop()
 {
 	local file
@@ -143,7 +145,7 @@ drop()
 	done
 }
 
-# What was there before is there again.
+# Restore the state before the installation.
 undo()
 {
 	local i dest
@@ -185,7 +187,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 trap 'exit 129' HUP
 
-# The kernel that KDIR is of.
+# Set $release to the kernel that KDIR belongs to.
 find_release()
 {
 	local header=$KDIR/include/generated/utsrelease.h
@@ -195,12 +197,12 @@ find_release()
 		return
 	fi
 	[ -r "$header" ] || die "there is no $header, which says for which kernel KDIR is"
-	# Not kernel.release: Debian 12 builds its packages with another name in there.
+	# Do not read kernel.release: Debian 12 builds its packages with another name in it.
 	release=$(sed -n 's/^#define UTS_RELEASE "\(.*\)"/\1/p' "$header")
 	[[ $release && $release != */* ]] || die "$header names no kernel"
 }
 
-# A staged tree may be one of another machine, whose links are not meant for ours.
+# Check that no link leads out of DESTDIR: a staged tree may be that of another machine.
 stays_below_root()
 {
 	local dir real top
@@ -214,7 +216,7 @@ stays_below_root()
 	done
 }
 
-# installed_in [KERNEL]: the files, of both ways.
+# installed_in [KERNEL]: print the installed modules, whether by make or dkms.
 installed_in()
 {
 	local dir=$modules/${1:-}
@@ -222,13 +224,13 @@ installed_in()
 	[ ! -d "$dir" ] || find "${dir%/}/" ! -type d \( -name twheel.ko -o -name 'twheel.ko.[gxz]*' \)
 }
 
-# Modules that a run has left beside their places which was killed before it renamed them.
+# Remove modules that a run left beside their places because it was killed before it renamed them.
 sweep_modules()
 {
 	[ ! -d "$modules" ] || find "$modules/" ! -type d -name '.twheel.ko*.new' -delete
 }
 
-# those_of_make KERNEL: what `make install' may have put there.
+# those_of_make KERNEL: print the paths where `make install' may have put the module.
 those_of_make()
 {
 	local dir suffix
@@ -245,19 +247,19 @@ run_depmod()
 	[ -n "$root" ] || depmod "$1"
 }
 
-# is_ours FOLDER: a copy for dkms, which has no tools/. Somebody's checkout has.
+# is_ours FOLDER: is it a copy for dkms? A copy has no tools/; a checkout has.
 is_ours()
 {
 	[ -f "$1/dkms.conf" ] && grep -qx 'PACKAGE_NAME="twheel"' "$1/dkms.conf" && [ ! -e "$1/tools" ]
 }
 
-# may_go FOLDER: a link, an empty folder, or our own.
+# may_go FOLDER: is it a link, empty, or a copy of ours?
 may_go()
 {
 	[ -L "$1" ] || [ ! -e "$1" ] || is_ours "$1" || { [ -d "$1" ] && [ -z "$(ls -A -- "$1")" ]; }
 }
 
-# remove_sources FOLDER: of a link, the link alone.
+# remove_sources FOLDER: remove a copy. If it is a link, remove the link alone.
 remove_sources()
 {
 	if ! may_go "$1"; then
@@ -269,8 +271,8 @@ remove_sources()
 	fi
 }
 
-# Halves of copies that a run has left which was killed, or had no room. If it was killed between
-# two renames, the copy of before takes its place again.
+# Remove half copies that a run left because it was killed or had no space. If it was killed
+# between two renames, put the old copy back.
 sweep_copies()
 {
 	local dir place
@@ -285,8 +287,8 @@ sweep_copies()
 	done
 }
 
-# copy_sources FOLDER: what the module is built from: what dkms gets, and nothing else.
-# dkms.conf comes first, since it says whose folder that is.
+# copy_sources FOLDER: copy the files that the module is built from, for dkms. dkms.conf comes
+# first, since is_ours() looks for it.
 copy_sources()
 {
 	local files
@@ -300,7 +302,7 @@ copy_sources()
 	find "$1" -type d -exec chmod 755 {} + -o -exec chmod 644 {} +
 }
 
-# check_place FOLDER: for the copy.
+# check_place FOLDER: fail if a copy must not replace the folder.
 check_place()
 {
 	may_go "$1" || die "$1 is no copy of twheel for dkms, and is not touched: move it away"
@@ -313,8 +315,8 @@ do_dkms-source()
 	put_sources
 }
 
-# /usr/src/twheel-VERSION, as dkms wants it; nothing of an older one stays. The place has been
-# checked, and halves of copies are swept.
+# Write /usr/src/twheel-VERSION for dkms; nothing of an older copy stays. The caller has called
+# check_place() and sweep_copies().
 put_sources()
 {
 	local dir=$root/usr/src/twheel-$version hidden=$root/usr/src/.twheel-$version
@@ -333,9 +335,8 @@ has_group()
 	grep -qs '^twheel:' /etc/group || { getent group twheel >/dev/null; } 2>/dev/null
 }
 
-# The rule gives the device to a group, which udevd looks up when it reads the rule: the
-# group comes first. Without systemd and without udev, as in a container, nothing of this is
-# an error.
+# Create the group before the rule is installed: udevd looks it up when it reads the rule. If
+# there is neither systemd nor udev, as in a container, that is no error.
 make_group()
 {
 	! has_group || return 0
@@ -349,7 +350,7 @@ make_group()
 	fi
 }
 
-# When this returns, a device that was there before is open to the group.
+# Have udev apply the rule. On return, an existing device is open to the group.
 reload_udev()
 {
 	command -v udevadm >/dev/null || return 0
@@ -357,7 +358,7 @@ reload_udev()
 	[ ! -c /dev/twheel ] || udevadm trigger --settle --action=change /dev/twheel >/dev/null 2>&1 || true
 }
 
-# A loaded module stays what it is.
+# If the loaded module is an older one, say how to replace it.
 report_old_module()
 {
 	local loaded=/sys/module/twheel file
@@ -370,7 +371,7 @@ report_old_module()
 	echo "(twheelctl ps shows them, or fuser -v /dev/twheel), then: modprobe -r twheel && modprobe twheel"
 }
 
-# stage_all FILE DEST...
+# stage_all FILE DEST...: stage each FILE for DEST, below the root.
 stage_all()
 {
 	for (( ; $# > 0; )); do
@@ -386,7 +387,7 @@ install_rest()
 	commit
 }
 
-# What belongs to it is told of the running system.
+# Make the new files take effect in the running system.
 update_system()
 {
 	[ -z "$root" ] || return 0
@@ -394,8 +395,8 @@ update_system()
 	report_old_module
 }
 
-# <linux/twheel.h> stays where libtwheel is installed, which needs it. As long as a module
-# is there, for any kernel, the rest is in use.
+# If libtwheel is installed, <linux/twheel.h> stays, since it needs the header. If any kernel
+# still has a module, everything stays.
 remove_rest()
 {
 	local i left
@@ -418,8 +419,8 @@ remove_rest()
 	reload_udev
 }
 
-# For somebody who cannot write here, as root on a network file system: says why that is not
-# enough.
+# If this folder cannot be written, as by root on a network file system, say why the present
+# module cannot be installed.
 do_up-to-date()
 {
 	local newer
@@ -434,8 +435,8 @@ do_up-to-date()
 		"twheel.ko is not for $release: run \`make KDIR=...' first, as somebody who can"
 }
 
-# Whether kbuild has a key to sign with. If the caller says how to sign, or if the key is on a token,
-# kbuild decides.
+# Has kbuild a key to sign with? If the caller says how to sign, or if the key is on a token,
+# leave it to kbuild.
 has_key()
 {
 	local key
@@ -446,7 +447,7 @@ has_key()
 	[[ $key = pkcs11:* ]] || { [ -n "$key" ] && { [[ $key = /* && -e $key ]] || [ -e "$KDIR/$key" ]; }; }
 }
 
-# The last line of an install.
+# The last line of an installation.
 report_installed()
 {
 	local signed="it is signed"
@@ -456,13 +457,14 @@ report_installed()
 	echo "twheel $(modinfo -F version "$module") is installed for $release as $module; $signed"
 }
 
-# kbuild says in which folder of the kernel the module belongs, and compresses and signs it.
+# Let kbuild compress and sign the module, and choose its folder below the kernel's.
 stage_module()
 {
 	local file files options
 
 	read -ra options <<<"${KBUILD_OPTIONS:-}"
-	# sign-file would print an error if there is no key, and depmod.sh a warning.
+	# If there is no key, do not sign: sign-file would print an error, and depmod.sh a
+	# warning.
 	has_key || options+=(CONFIG_MODULE_SIG_ALL=)
 	MAKEFLAGS=$overrides make -C "$KDIR" M="$PWD" "${options[@]}" INSTALL_MOD_PATH="$work/root" \
 		quiet_cmd_depmod= cmd_depmod=true modules_install
@@ -475,7 +477,7 @@ stage_module()
 	stage "$file" "$module"
 }
 
-# What `make install' has put elsewhere goes when the new one is in its place.
+# Remove the modules that `make install' has put elsewhere, after the new one is in place.
 replace_module()
 {
 	local files
@@ -484,7 +486,7 @@ replace_module()
 	drop "${files[@]}"
 	sweep_modules
 	run_depmod "$release"
-	# It is installed: from here on nothing is undone.
+	# The module is installed: from here on nothing is undone.
 	kept=()
 }
 
@@ -543,7 +545,7 @@ do_uninstall()
 	fi
 }
 
-# Two at a time would take each other's files for those of before.
+# Wait for other installations: each would take the files of the other for the old ones.
 wait_for_others()
 {
 	[ -d "$root/" ] && command -v flock >/dev/null || return 0

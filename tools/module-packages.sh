@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# module-packages.sh: what `make module-packages' does: Debian packages of the module, built for
+# module-packages.sh, called by `make module-packages': build Debian packages of the module for
 # the kernel whose headers are in KDIR, for machines that have neither a compiler nor headers.
 #
 #	twheel-modules-RELEASE	the module
@@ -25,7 +25,7 @@ die()
 	exit 1
 }
 
-# absolute PATH: seen from the folder where make was started.
+# absolute PATH: print the path as seen from the folder where make was started.
 absolute()
 {
 	[[ $1 = /* || $1 = pkcs11:* || ! $1 ]] && printf '%s\n' "$1" || printf '%s\n' "$PWD/$1"
@@ -43,7 +43,8 @@ command -v dpkg-deb >/dev/null || die "there is no dpkg-deb (Debian: apt install
 command -v modinfo >/dev/null || die "there is no modinfo (Debian: apt install kmod)"
 [ -n "$key" ] || [ -z "$cert" ] || die "SIGN_CERT needs a SIGN_KEY"
 [ -n "$cert" ] || [ -z "$key" ] || die "SIGN_KEY needs a SIGN_CERT"
-# A package that says "signed" and is not would be found out at boot.
+# If the certificate is missing, fail now: an unsigned module would be noticed at the next boot
+# only.
 [ -z "$cert" ] || [ -r "$cert" ] || die "$cert cannot be read"
 [[ ! $key || $key = pkcs11:* || -r $key ]] || die "$key cannot be read"
 
@@ -59,7 +60,7 @@ export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
 
-# Several threads of pahole would put the types of BTF into any order.
+# With several threads, pahole writes the types of BTF in a random order.
 options=()
 if command -v pahole >/dev/null; then
 	cat >"$work/pahole" <<-'EOT'
@@ -74,17 +75,17 @@ if command -v pahole >/dev/null; then
 	options=(PAHOLE="$work/pahole")
 fi
 
-# The sources alone are copied, so nothing that was built here before comes along.
+# Build in a copy of the sources alone, without older products.
 build_module()
 {
 	bash tools/install.sh dkms-source >/dev/null
 	make -C "$work"/usr/src/twheel-* KDIR="$kdir" "${options[@]}" modules >&2
 	cp "$work"/usr/src/twheel-*/twheel.ko "$work/twheel.ko"
-	# What debuggers read, which dkms leaves out as well; the signature covers what is left.
+	# Remove debug information before signing, as dkms does.
 	"${CROSS_COMPILE:-}strip" -g "$work/twheel.ko"
 }
 
-# Debian has it in another package than the headers.
+# Find sign-file: Debian has it in another package than the headers.
 sign_file()
 {
 	local file
@@ -105,15 +106,15 @@ sign_module()
 	[ -n "$(modinfo -F sig_id "$work/twheel.ko")" ] || die "$tool has not signed the module"
 }
 
-# script NAME: of the maintainer, for this kernel.
+# script NAME: add a maintainer script, for this kernel.
 script()
 {
 	sed "s/@RELEASE@/$release/g" "packaging/module.$1" >"$package/DEBIAN/$1"
 	chmod 755 "$package/DEBIAN/$1"
 }
 
-# begin NAME VERSION: a package, whose files go below $package. The rest of its fields comes from
-# standard input.
+# begin NAME VERSION: begin a package, whose files go below $package. Further fields of its
+# control file come from standard input.
 begin()
 {
 	package=$work/$1
@@ -137,9 +138,10 @@ end()
 	printf '%s_%s_%s.deb\n' "${package##*/}" "$(sed -n 's/^Version: //p' "$package/DEBIAN/control")" "$arch"
 }
 
-# The kernel has to be there first, and the module goes with it. apt keeps a package whose name
-# is NAME-modules-RELEASE as long as it keeps that kernel (APT::VersionedKernelPackages). If the
-# unsigned kernel would do as well, apt would install it in the place of one that is removed.
+# The package depends on its kernel, so that it is removed together with the kernel. apt keeps a
+# package whose name is NAME-modules-RELEASE as long as it keeps that kernel
+# (APT::VersionedKernelPackages). If the unsigned kernel would do as well, apt would install it in
+# the place of one that is removed.
 module_package()
 {
 	begin "twheel-modules-$name" "$version" <<-EOT
@@ -156,7 +158,7 @@ module_package()
 	end
 }
 
-# Its version grows with the kernel's as well, so that an upgrade brings the module of the next one.
+# The version contains the kernel's, so that an upgrade brings the module for the next kernel.
 newest_package()
 {
 	begin twheel-modules "$version+${name//-/.}" <<-EOT
@@ -175,7 +177,7 @@ export DESTDIR=$work
 build_module
 release=$(modinfo -F vermagic "$work/twheel.ko")
 release=${release%% *}
-# As the kernel's own make bindeb-pkg has it.
+# Write the release as the kernel's `make bindeb-pkg' does in names of packages.
 name=$(tr 'A-Z_' 'a-z-' <<<"$release")
 case $(modinfo -F vermagic "$work/twheel.ko"; readelf -h "$work/twheel.ko") in
 *AArch64*) arch=arm64 ;;

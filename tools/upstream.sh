@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# upstream.sh KSRC [FOLDER]: writes the tree form of the module, and of its documents and tests, into
-# the source tree of a kernel: make upstream. A file that is in place already is not touched, so that
-# a second run changes nothing. With FOLDER, leaves the tree alone, and writes patches for it there:
-# the first six, and one for the rest. Documentation/upstream.rst says what the form is.
+# upstream.sh KSRC [FOLDER], called by `make upstream': write the tree form of the module, of its
+# documents and its tests into the source tree of a kernel. Files that are up to date are not
+# touched, so a second run changes nothing. With FOLDER, do not change the tree, but write patches
+# for it into FOLDER: the first six, and one for the rest. Documentation/upstream.rst describes
+# the form.
 
 set -euo pipefail
 unset CDPATH MAKEFLAGS MFLAGS MAKELEVEL
@@ -36,36 +37,36 @@ magic=$(sed -n 's/^#define TWHEEL_IOC_MAGIC[[:space:]]*0x\(..\)$/0x\U\1/p' uapi/
 [ -n "$contact" ] || die "twheel_main.c has no MODULE_AUTHOR() of the usual form"
 [ -n "$magic" ] || die "uapi/linux/twheel.h has no TWHEEL_IOC_MAGIC of the usual form"
 
-# write FILE: of the tree, from the input.
+# write FILE: write standard input to a file of the new tree.
 write()
 {
 	mkdir -p "$new/$(dirname "$1")"
 	cat >"$new/$1"
 }
 
-# edit FILE PATCH AWK-PROGRAM: a file that the tree has. The program takes out what is there of this
-# module, and from PATCH of the series on it adds what belongs there.
+# edit FILE PATCH AWK-PROGRAM: change a file of the kernel's tree. The program removes the lines
+# about twheel, and adds the new ones if $patch is PATCH or later.
 edit()
 {
 	awk -v contact="$contact" -v magic="$magic" -v add=$((patch >= $2)) -v new="$new" "$3" "$ksrc/$1" |
 		write "$1"
 }
 
-# The compat header without what this tree has. Kbuild says what that is.
+# Write the compat header without the parts that this kernel does not need, by Kbuild's flags.
 shims()
 {
 	local flags
 
 	flags=$(make -s -f "$here/flags.mk" src=. abs_srctree="$ksrc")
 	cc -w -o "$work/unifdef" "$ksrc/scripts/unifdef.c"
-	# unifdef exits with 1 if it has changed something.
+	# unifdef exits with 1 if it has changed the file.
 	# shellcheck disable=SC2046 # several words
 	"$work/unifdef" $(grep -oE 'TWHEEL_HAVE_\w+' include/twheel_compat.h | sort -u | sed 's/^/-U/') \
 		$(grep -oE -e '-DTWHEEL_HAVE_\w+' <<<"$flags") \
 		include/twheel_compat.h >"$work/shims" || [ $? = 1 ]
 }
 
-# In the folder of the sources: those here, or as they are after a patch.
+# Write the driver. The current folder has the sources, either all or those carved for a patch.
 module()
 {
 	local file
@@ -92,7 +93,7 @@ module()
 	fi
 }
 
-# Those of Kbuild whose sources are there.
+# Print the lines of Kbuild that name objects, with those whose sources exist.
 objects()
 {
 	local first word rest
@@ -115,7 +116,8 @@ without_traces()
 	fi
 }
 
-# The engine is compiled into them, and the wheel: tests are one folder deeper than that.
+# Write the KUnit tests, which include the engine and the wheel. In the tree they are a folder
+# higher.
 kunit()
 {
 	local file
@@ -158,7 +160,7 @@ selftests()
 		write $tests/Makefile
 }
 
-# Lists of the tree that name each driver, in their order.
+# Edit the lists of the tree that name each driver, in their order.
 # shellcheck disable=SC2016 # awk has variables of its own
 lists()
 {
@@ -182,7 +184,7 @@ lists()
 		/^0x.*linux\/twheel\.h/ { next }
 		/^0x/ && substr($0, 1, 4) > magic && add && !done++ { print magic "  00-1F  linux/twheel.h" }
 		{ print }'
-	# Entries are paragraphs, in the order of their first lines.
+	# An entry is a paragraph. Entries are sorted by their first lines.
 	edit MAINTAINERS 1 '
 		function f(name) {
 			if (!system("test -e " new "/" name))
@@ -208,7 +210,7 @@ lists()
 		{ blank = 0; print }'
 }
 
-# All files, as they are after a patch: 9 is the whole.
+# form PATCH NEW [DOCUMENT]: write all files, as they are after a patch; 9 stands for the whole.
 form()
 {
 	patch=$1
@@ -222,7 +224,7 @@ form()
 	lists
 }
 
-# in_git ARGUMENT...: of a repository with the files that the series is about.
+# in_git ARGUMENT...: run git in a repository with the files that the series changes.
 in_git()
 {
 	local address=${contact##*<}
@@ -231,7 +233,7 @@ in_git()
 		-c commit.gpgsign=false -c core.hooksPath=/dev/null "$@"
 }
 
-# commit NEW MESSAGE: all files are those of NEW.
+# commit NEW MESSAGE: commit the files of NEW.
 commit()
 {
 	find "$work/git" -mindepth 1 -maxdepth 1 ! -name .git -exec rm -r {} +
@@ -269,7 +271,7 @@ if [ -n "$series" ]; then
 fi
 form 9 "$work/new"
 
-# Take back what an earlier form had and this one has not, but no product of a build.
+# Remove sources that an earlier form had and this one has not, but no product of a build.
 for folder in $driver $tests; do
 	[ ! -d "$ksrc/$folder" ] || (cd "$ksrc" && find "$folder" -name '*.[ch]' ! -name '*.mod.c')
 done | while IFS= read -r file; do
@@ -278,7 +280,7 @@ done
 (cd "$new" && find . -type f -printf '%P\n' | sort) | while IFS= read -r file; do
 	cmp -s "$new/$file" "$ksrc/$file" && continue
 	mkdir -p "$(dirname "$ksrc/$file")"
-	# A new file: the old one may be a hard link of another tree's.
+	# Write a new file and rename it: the old one may be a hard link into another tree.
 	cp -- "$new/$file" "$ksrc/$file.new"
 	mv -- "$ksrc/$file.new" "$ksrc/$file"
 	echo "$file"

@@ -1,19 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# version.sh: the version of this tree.
+# version.sh: print the version of this tree.
 #
-# PACKAGE_VERSION in dkms.conf names the release, the next one between two releases. In a git
-# repository, the tag decides: v1.0.0 is 1.0.0, v1.0.0-rc1 is 1.0.0~rc1. A commit after that
-# has its number since the tag and its hash as well, 1.0.0~rc1+7.g0123456789ab; before the
-# first such tag it counts from the first commit, as if that were rc0. So later is greater, for
-# dpkg and for rpm. A tree without git, that of `make dist' or dkms', has the whole version in
+# PACKAGE_VERSION in dkms.conf is the last release or, between releases, the next one. In a git
+# repository, the tag decides: v1.0.0 is 1.0.0, v1.0.0-rc1 is 1.0.0~rc1. For a commit after the
+# tag, the number of commits since and the hash are added: 1.0.0~rc1+7.g0123456789ab. If there is
+# no such tag yet, count from the first commit, as if that were rc0. So dpkg and rpm see a later
+# commit as newer. A tree without git, from `make dist' or dkms, has the whole version in
 # dkms.conf.
 unset CDPATH
 cd -- "$(dirname -- "$0")/.." || exit
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
 
-# root may install from another user's tree.
+# git must allow root to install from another user's tree.
 in_git()
 {
 	git -c safe.directory='*' "$@" 2>/dev/null

@@ -1,18 +1,18 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# carve.pl MANIFEST PATCH OUT: the sources as they are after a patch of the series, into the folder
-# OUT. MANIFEST says which files a patch has, and what comes later: by names, and by what is known
-# of expressions until then ("tw->keys.used => false"). All else follows:
+# carve.pl MANIFEST PATCH OUT: write the sources as they are after a patch of the series, into the
+# folder OUT. MANIFEST lists the files of each patch, and what comes in later ones: names, and
+# values that expressions have until then ("tw->keys.used => false"). From that:
 #
-# - An expression is simplified, a condition that is decided takes its branch, and a local variable
-#   that is then unused goes.
-# - An item (a function, a type, a macro) that nothing refers to any more goes, and so does one that
-#   refers to something that comes later. So do prototypes, members, elements of tables, includes.
-# - A sentence of a comment that has one of the words for what comes later goes.
+# - Expressions are simplified. If a condition is known, its branch is taken. A local variable that
+#   is unused then is removed.
+# - An item (a function, a type, a macro) is removed if nothing refers to it any more, or if it
+#   refers to something that comes later. So are prototypes, members, elements of tables, includes.
+# - A sentence of a comment is removed if it has one of the words for things that come later.
 #
 # If the sources lack a name or an expression of the manifest, or refer to something that comes
-# later in a way that the manifest does not cover, carve.pl says so and fails.
+# later in a way that the manifest does not cover, carve.pl reports it and fails.
 use strict;
 use warnings;
 
@@ -28,13 +28,13 @@ sub slurp
 	return scalar <$in>;
 }
 
-# With CARVE_VERBOSE=1: what is left out, and why.
+# If CARVE_VERBOSE=1, print what is removed, and why.
 sub say_why
 {
 	print STDERR "left out: $_[0]\n" if $ENV{CARVE_VERBOSE} && !$said{$_[0]}++;
 }
 
-# Tokens: [what stands before it, the token].
+# Tokens: [text before the token, the token].
 
 my $comment = qr{/\*.*?\*/}s;
 my $token = qr{
@@ -162,8 +162,8 @@ for (split /\n/, slurp($manifest) =~ s/\\\n\s*/ /gr) {
 	}
 }
 
-# Expressions. A result has: t, the text; c, 0 or 1 if that is known; ch, whether it was changed;
-# p, how tight it binds.
+# Expressions. A result has: t, the text; c, 0 or 1 if its value is known; ch, whether it was
+# changed; p, its precedence.
 
 my ($T, $i, $env, $function, $changed, $leaves, $in_test);
 
@@ -363,7 +363,7 @@ sub call
 	}
 	$i++;
 	for my $glob (keys %calls) {
-		# A test of what comes later comes later.
+		# Leave such a call in a test: the whole test comes later.
 		next if $name !~ /^$glob$/ || $in_test && $gone{$name};
 		my $fact = fact_of($calls{$glob}) or next;
 		(my $value = $fact->{value}) =~ s/\$(\d)/($args[$1 - 1] or die "$fact->{name}: argument $1\n")->{t}/ge;
@@ -535,7 +535,7 @@ sub width
 	return $column;
 }
 
-# Lay a statement out anew, that begins with its tabs.
+# Wrap a statement, which begins with its tabs.
 sub wrap
 {
 	my ($text) = @_;
@@ -583,8 +583,8 @@ sub wrap
 	return $result . $line . $text;
 }
 
-# Statements. Each function moves $i behind what it parses, and returns the text with all that
-# stands before it, or '' if nothing is left.
+# Statements. Each function moves $i behind the statement that it parses, and returns the text
+# with the comments and blank lines before it, or '' if nothing is left.
 
 sub kills
 {
@@ -648,7 +648,7 @@ sub end_of_statement
 	return $end;
 }
 
-# Whether the manifest leaves out the statement that is next.
+# Return whether the manifest drops the next statement.
 sub is_dropped
 {
 	my $end = end_of_statement();
@@ -672,7 +672,7 @@ sub dedent
 	return $text;
 }
 
-# The text of a block without its braces: one tab less.
+# Return the text of a block without its braces, one tab less indented.
 sub unbrace
 {
 	my ($text) = @_;
@@ -681,7 +681,7 @@ sub unbrace
 	return dedent($text);
 }
 
-# What is before a statement is kept in front of that which takes its place.
+# Keep the text before a statement in front of the statement that replaces it.
 sub lead
 {
 	my ($before, $text) = @_;
@@ -702,7 +702,7 @@ sub is_declaration
 		($T->[$i + 3][1] // '') =~ /^[=;,]$/ && $t =~ /_t$/;
 }
 
-# A declaration: the declarators that are constant join $env.
+# A declaration: declarators that are constant are added to $env.
 sub declaration
 {
 	my $from = $i;
@@ -794,7 +794,7 @@ sub head_of
 	my $start = $before =~ /\n(\t*)\z/ ? $1 : '';
 
 	if ($before !~ /\n/) {
-		# Behind an else.
+		# The statement follows an else on the same line.
 		my $at = $from - 1;
 
 		$at-- while $at > 0 && $T->[$at][0] !~ /\n/;
@@ -806,7 +806,7 @@ sub head_of
 	return $before . substr $laid, length $start;
 }
 
-# Whether a body is one statement on one line.
+# Return whether a body is one statement on one line.
 sub is_single
 {
 	my ($body) = @_;
@@ -882,7 +882,7 @@ sub statement
 			}
 			$left =~ s/^\s*\n?\t*//;
 			$leaves = $left =~ /^(?:continue|break|goto \w+|return[^;]*);$/;
-			# A comment before the condition stays with what is left.
+			# If the condition was known, a comment before it stays with the rest.
 			my $kept = $known || $before !~ /\/\*/ ? $before : $before =~ s/\s*$comment\s*(\n\t*)\z/$1/sr;
 
 			return $kept . $left;
@@ -992,7 +992,8 @@ sub block
 			$statement =~ s/^\n(?!\s*\n)/\n\n/;
 			$gap = 0;
 		}
-		# What stood behind the last one on its line stays there, and goes with it.
+		# A comment that stands behind the last statement, on its line, is removed with
+		# it.
 		$statement =~ s/^(\n)\n+/$1/ if $first;
 		$text .= $statement;
 		$first = 0 if $statement ne '';
@@ -1031,7 +1032,7 @@ sub names_of
 	push @names, "setup $1" if "@t" =~ /^FIXTURE_SETUP \( (\w+) \)/;
 	push @names, "fixture $1" if "@t" =~ /^FIXTURE\w* \( (\w+) [,)]/;
 	push @names, "$1_suite" if "@t" =~ /^ENGINE_SUITE \( (\w+) \)/;
-	# All fixtures of a file have the name of their macro.
+	# All fixtures of a file share the name of their macro.
 	push @names, $item->{name} if ($item->{name} // '') !~ /^(?:FIXTURE\w*)?$/;
 	push @names, $t[-2] if $item->{kind} eq 'struct' && @t > 3 && $t[-3] eq '}';
 	return grep { !/$type/ } @names;
@@ -1106,7 +1107,7 @@ sub classify
 	}
 }
 
-# Split a file: what stands before an item, up to the last blank line, is an item as well.
+# Split a file into items. The text before an item, up to the last blank line, is an item too.
 sub items_of
 {
 	my ($file, $text) = @_;
@@ -1124,7 +1125,7 @@ sub items_of
 		if ($before =~ /\A(.*\n)?((?:[ \t]*$comment\s*?\n)+[ \t]*)\z/s && length $2) {
 			my ($free, $mine) = ($1 // '', $2);
 
-			# Only the comment right above it.
+			# Only the comment right above the item belongs to it.
 			if ($mine =~ /\A(.*\n\n)(.*)\z/s) {
 				($free, $mine) = ($free . $1, $2);
 			}
@@ -1164,7 +1165,7 @@ sub items_of
 		} elsif ($t->[1] eq '}') {
 			my $head = join ' ', map { $_->[1] } @now;
 
-			# A function ends here; a type or a variable at its semicolon.
+			# A function ends here, a type or a variable at its semicolon.
 			my ($before) = $head =~ /^([^{]*)/;
 			$push->() if $before =~ /\)/ && $before !~ /=/ && $before !~ /^(?:enum|struct) \w+ $/;
 		}
@@ -1213,7 +1214,7 @@ sub refs_of
 	delete $names{$_} for names_of($item);
 	delete $names{$_} for $item->{kind} eq 'struct' ? member_names($item) : ();
 	if ($item->{kind} =~ /^(?:function|prototype)$/) {
-		# Parameters and variables of its own.
+		# The item's own parameters and variables.
 		for my $list ("@t" =~ /(?:struct \w+|\b$words_of_types) ([^;(){}]*) ;/g) {
 			delete $names{$_} for $list =~ /(?:^|, )(?:\* )*(\w+)/g;
 		}
@@ -1227,8 +1228,8 @@ sub refs_of
 	return (\%names, \%of_members);
 }
 
-# Names are looked up among those of some kinds of files: the header for programs, the driver, its
-# KUnit suites, and programs.
+# A name is looked up in some kinds of files only: the driver sees the uapi header and itself, a
+# KUnit suite also the driver, and a program the header and programs.
 sub kind_of_file
 {
 	my ($file) = @_;
@@ -1238,7 +1239,7 @@ sub kind_of_file
 
 my %seen_by = (1 => 1, 2 => 1 | 2, 4 => 1 | 2 | 4, 8 => 1 | 8);
 
-# Read all files of the project that may be referred to, the gone ones as well.
+# Read all files of the project that an item may refer to, including those that come later.
 
 my %text;
 for my $file (keys %file_patch, keys %gone_file) {
@@ -1265,13 +1266,13 @@ for my $file (sort { ($a =~ /^(?:selftests|lib)/) <=> ($b =~ /^(?:selftests|lib)
 		$orig_members{$_} |= kind_of_file($file) for member_names($item);
 	}
 }
-# What is undefined first is the kernel's.
+# A name that is undefined first belongs to the kernel.
 delete @orig{join("\n", values %text) =~ /^#undef (\w+)$/mg};
 for (sort keys %gone) {
 	push @failures, "there is no $_" unless $orig{$_} || $orig_members{s/.*\.//r};
 }
 
-# The six patches: what comes later is left out of all files.
+# For the first six patches, remove what comes later from all files.
 
 sub drop_parameter
 {
@@ -1318,7 +1319,7 @@ for my $file (sort keys %items) {
 			my $at = drop_parameter($item, $param->{param});
 
 			next unless defined $at;
-			# Its number among all of them, if those that go are in their order.
+			# Its index in the original list, if parameters are removed in order.
 			$param->{at} = $at + $nr++;
 			$used{$param->{name}}++;
 			$item->{cut} = 1;
@@ -1350,7 +1351,7 @@ sub split_commas
 	return @parts;
 }
 
-# Local variables that nothing reads any more, and labels that nothing leads to.
+# Remove local variables that nothing reads any more, and labels that no goto names.
 sub tidy_locals
 {
 	my ($item) = @_;
@@ -1361,13 +1362,13 @@ sub tidy_locals
 		my ($head, $inside) = $text =~ /\A(.*?)(\{.*)\z/s;
 		my $bare = $inside =~ s/$comment//gsr;
 
-		# A label that no goto names, and one that leads to a return.
+		# Remove labels that no goto names, and those that lead to a return.
 		while ($inside =~ /^([a-z_]\w*):\n/mg) {
 			my $label = $1;
 
 			next if $label eq 'default';
 			if ($bare !~ /\bgoto $label;/) {
-				# What is behind a return and has no label any more is never reached.
+				# Remove code behind a return, if it has no label any more.
 				$inside =~ s/^(\treturn [^;]*;\n)\n?$label:\n.*?(?=^\}|^\w+:)/$1/ms;
 				$inside =~ s/^$label:\n//m;
 				last;
@@ -1394,7 +1395,7 @@ sub tidy_locals
 				my $init = /=\s*(.*)/s ? $1 : '';
 
 				if ($uses == 1) {
-					# Its call stays, unless it only looks something up.
+					# Keep the call, unless it has no side effect.
 					push @calls, $init if grep { !$pure{$_} } $init =~ /(\w+)\(/g;
 					next;
 				}
@@ -1467,7 +1468,7 @@ sub member_text
 	return join ' ', map { $_->[1] } @_;
 }
 
-# Tokens in pieces, each with the separator that ends it; the last one may have none.
+# Split tokens into pieces, each with the separator that ends it; the last one may have none.
 sub pieces
 {
 	my ($separator, @tokens) = @_;
@@ -1483,7 +1484,7 @@ sub pieces
 	return grep { @$_ } @pieces;
 }
 
-# Leave the gone members of a struct out, or those of a type that is not there.
+# Remove the members of a struct that come later, or whose type is not there.
 sub carve_struct
 {
 	my ($item, $have) = @_;
@@ -1515,7 +1516,8 @@ sub carve_struct
 			$used{"reserve $item->{name}.$name $as"}++;
 			push @new, @now;
 		} elsif ($gone{$name // ''} || $absent || ($name && $gone{"$item->{name}.$name"})) {
-			# A comment behind it goes with it, and one behind the member before stays.
+			# A comment behind a member is removed with it. One behind the member
+			# before stays.
 			my $lead = $now[0][0] =~ /\A([^\n]*)/ ? $1 : '';
 
 			$t[$at + 1][0] = $lead . ($t[$at + 1][0] =~ s/\A[^\n]*//r);
@@ -1527,7 +1529,7 @@ sub carve_struct
 	$item->{tokens} = [@new, @t[$end .. $#t]];
 }
 
-# Leave the elements of a table out that have names which are not there.
+# Remove the elements of a table that use names which are not there.
 sub carve_table
 {
 	my ($item, $absent) = @_;
@@ -1559,7 +1561,7 @@ sub carve_table
 	}
 }
 
-# Which items are there after a patch.
+# Select the items that are there after a patch.
 sub select_items
 {
 	my ($level) = @_;
@@ -1577,7 +1579,7 @@ sub select_items
 			$have_members{$_} = 1 for member_names($item);
 			$defined{$item->{name}} = 1 if $item->{kind} eq 'function';
 		}
-		# Prototypes alone define nothing.
+		# Prototypes define nothing.
 		for my $item (grep { $_->{live} && $_->{kind} eq 'prototype' } @all) {
 			next if $defined{$item->{name}};
 			$item->{live} = 0;
@@ -1617,7 +1619,8 @@ sub select_items
 			$was = 1;
 		}
 		next if $was;
-		# What nothing refers to, beginning with what is there for its own sake.
+		# Mark all items that are reached from those that are there for their own sake,
+		# and remove the others.
 		my %by_name;
 		for my $item (grep { $_->{live} } @all) {
 			push @{$by_name{$_}}, $item for names_of($item), @{$item->{more} // []};
@@ -1635,10 +1638,11 @@ sub select_items
 			my ($names) = refs_of($item);
 			my @next = map { @{$by_name{$_} // []} } keys %$names, names_of($item);
 
-			# Each program has static functions of its own.
+			# Static functions of one program are not used by another.
 			@next = grep { $file_patch{$_->{file}} != 5 || $_->{file} eq $item->{file} ||
 				       $_->{file} =~ /\.h$/ } @next;
-			# What only tests use goes.
+			# A test keeps only items of tests, so an item of the driver that only
+			# tests use is removed.
 			@next = grep { $is_test->($_) } @next if $is_test->($item);
 			push @queue, @next;
 		}
@@ -1664,7 +1668,7 @@ sub has_word
 	return grep { $text =~ $_ } @words;
 }
 
-# Lay a paragraph out anew behind its prefix.
+# Fill a paragraph behind its prefix.
 sub fill
 {
 	my ($first, $next, $text) = @_;
@@ -1684,7 +1688,7 @@ sub fill
 	return join("\n", @lines, $line) . "\n";
 }
 
-# The sentences of a text that say nothing of what comes later.
+# Return the sentences of a text that mention nothing that comes later.
 sub sentences_left
 {
 	my ($text) = @_;
@@ -1709,7 +1713,7 @@ sub carve_comment
 {
 	my ($text, $lead) = @_;
 
-	# One line.
+	# A comment of one line.
 	if ($text !~ /\n/) {
 		my ($inside) = $text =~ m{^/\*\s*(.*?)\s*\*/$}s or return $text;
 		my $left = sentences_left($inside);
@@ -1784,13 +1788,13 @@ sub carve_comments
 	return $text;
 }
 
-# A document in reStructuredText: paragraphs, and entries of lists with a text that is indented.
+# A document in reStructuredText: paragraphs, and entries of lists with an indented text.
 sub document_text
 {
 	my ($text) = @_;
 	my $result = '';
 
-	# Each entry of a list of definitions is a paragraph as well.
+	# Each entry of a list of definitions is a paragraph too.
 	for my $paragraph (split /\n\n|\n(?=\S[^\n]*\n {4}\S)/, $text) {
 		my ($head, $indent, $body) = $paragraph =~ /\A((?:\S[^\n]*\n(?= ))?)( *)(.*)\z/s;
 		my $left = sentences_left($body =~ s/^ +//gmr);
@@ -1802,7 +1806,7 @@ sub document_text
 		}
 	}
 	$result =~ s/^( {4}\S[^\n]*)\n\n(?=\S[^\n]*\n {4}\S)/$1\n/mg;
-	# A title without a text.
+	# Remove a title without a text.
 	1 while $result =~ s/^[^\n]+\n([=-])\1+\n\n(?=[^\n]+\n([=-])\2+\n)//m;
 	$result =~ s/\n+\z/\n/;
 	return $result;
@@ -1844,7 +1848,7 @@ sub file_text
 		$blank = 0;
 		push @kept, $item;
 	}
-	# A heading of nothing.
+	# Remove a heading that has nothing below it.
 	for my $at (0 .. $#kept) {
 		next unless $kept[$at]{kind} eq 'free' && $at;
 		next if $at + 1 < @kept && $kept[$at + 1]{kind} ne 'free' &&
@@ -1853,7 +1857,7 @@ sub file_text
 	}
 	my $text = carve_comments(join '', map { text_of($_) } @kept);
 
-	# Sections that are empty, and blank lines that are left.
+	# Remove empty sections, and blank lines that are left.
 	1 while $text =~ s/^#if(?:n?def)? [^\n]*\n\s*(?:#else[^\n]*\n\s*)?#endif[^\n]*\n//mg;
 	$text =~ s/\n{3,}/\n\n/g;
 	$text =~ s/\n\n(?=\t*\}\n)/\n/g;

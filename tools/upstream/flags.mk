@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Shows the flags by which Kbuild says what the kernel in abs_srctree has.
+# Print the flags by which Kbuild describes the kernel in abs_srctree.
 include Kbuild
 .DEFAULT_GOAL := flags
 flags:

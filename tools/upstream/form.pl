@@ -1,9 +1,9 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# form.pl SHIMS <FILE >FILE: the tree form of a source of the module. What leads to the compat
-# header, to sync points and to files that a kernel tree lacks is left out. Of SHIMS, which is the
-# compat header as that tree needs it, a file gets the functions that it calls.
+# form.pl SHIMS <FILE >FILE: convert a source of the module into its tree form. Remove what refers
+# to the compat header, to sync points and to files that a kernel tree lacks. SHIMS is the compat
+# header for that tree: the functions of it that a file calls are added to the file.
 use strict;
 use warnings;
 
@@ -19,7 +19,7 @@ $text =~ s/^MODULE_VERSION\(TWHEEL_VERSION\);\n//m;
 $text =~ s/^\/\* The only place for this address.*\n//m;
 $text =~ s/^( \*\t(?:\w+ )*)syncpoint (.*) twheel_compat$/$1$2/m;
 
-# The tests by litmus and by sync points stay where they are.
+# Remove references to tests by litmus and by sync points, which are not in the tree.
 my $tests = qr/Test: (?:litmus|syncpoints\.)[\w, ]*(?:\n[ \t]*\*[ \t]+\w[\w, ]*)?(?=\s*\*\/|\s*\n[ \t]*\*[ \t]*\n)/;
 $text =~ s/^[ \t]*\/\* $tests \*\/\n//mg;
 $text =~ s/  $tests(?= \*\/)//g;
@@ -28,7 +28,7 @@ $text =~ s/Documentation\/(?:design|operating)\.rst/userspace-api\/twheel.rst/g;
 $text =~ s/\bdesign\.rst/twheel.rst/g;
 $text =~ s/: see tools\/60-twheel\.rules\././;
 
-# What has macros for the sake of older kernels, as it is written without them.
+# Write out the macros that exist for the sake of older kernels.
 if ($compat =~ /\.mmap_prepare/) {
 	$text =~ s/^\tVM_OPS_MAPPED\((\w+)\)$/\t.mapped\t= $1,/m;
 	$text =~ s/^DEFINE_MMAP\(.*\);\n\n//m;
@@ -42,7 +42,7 @@ if ($wants_shims) {
 		grep { $text =~ /\b$_\(/ } @names
 	} split /\n\n+(?=\/\*)/, $body // '';
 	s/\s+\z// for @used;
-	# Files include what they use, but for this one, which older kernels lack.
+	# Files include what they use, except this header, which older kernels lack.
 	my ($line) = $compat =~ /^(#include <linux\/io_uring.*)$/m;
 	$text =~ s/^(?=#include <linux\/k)/$line\n/m if $text =~ /\bio_uring_cmd\b/;
 	$text =~ s/(.*^#include [^\n]*\n)/$1 . join '', map { "\n$_\n" } @used/mse;
