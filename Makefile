@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module is described in Kbuild; here are the targets for people.
+# Kbuild describes the module; here are the targets for people.
 
 MAKEFLAGS += --no-print-directory
 
-# `cd' in a script would go elsewhere, and say so.
+# With CDPATH, `cd' in a script would go to another folder, and print it.
 unexport CDPATH
 
 # The kernel that the module is built for: the running one, or KDIR=...
 KDIR ?= /lib/modules/$(shell uname -r)/build
-# Scripts read these themselves, whatever characters are in them.
+# Scripts read these from the environment, so that any character may be in them.
 export KDIR DESTDIR KSRC
 
-# Kbuild and the scripts go by it. A packager says it, whose repository has no tags of ours;
-# dkms' copy of the sources has it in dkms.conf alone.
+# Kbuild and the scripts use this version. A packager may set it, if the repository has no tags.
+# dkms' copy of the sources has no version.sh, but the version in dkms.conf.
 ifeq ($(TWHEEL_VERSION)$(wildcard tools/version.sh),tools/version.sh)
 export TWHEEL_VERSION := $(shell sh tools/version.sh)
 endif
@@ -23,7 +23,7 @@ PREFIX ?= /usr/local
 includedir ?= $(PREFIX)/include
 export PREFIX includedir
 
-# What the virtual machine targets listen to. Costs are those of 6.12, if nothing else is said.
+# Variables of the targets that run in a virtual machine. By default, bench runs on 6.12 alone.
 ifeq ($(origin KERNELS),undefined)
 bench: KERNELS := 6.12
 endif
@@ -33,12 +33,12 @@ LANES ?= 3
 export KERNELS SMP LANES TESTS EXCEPT MUTANTS BINDINGS TEST_TIMEOUT V
 export BENCH PEERS SIZES MODES RECORD VECTORS BASE ROUNDS
 
-# A script is not started by its name, which a file system without exec, or an archive
-# without x bits, would refuse.
+# Start scripts by bash: file systems without exec, and archives without x bits, do not allow to
+# start them by name.
 bash = command -v bash >/dev/null || { echo "make $@ needs bash, and there is none" >&2; exit 1; }; bash
 
-# A kernel that clang has built hands clang's options to whatever compiles a module. CC= and
-# LLVM= say something else.
+# If clang built the kernel, kbuild passes clang's options to the compiler of a module, so use
+# clang as well. CC= and LLVM= override this.
 config = $(shell grep -hsxE 'CONFIG_(CC_IS_CLANG|LD_IS_LLD|AS_IS_GNU)=y' \
 	"$(KDIR)/include/config/auto.conf" "$(KDIR)/.config")
 has = $(filter CONFIG_$(1)=y,$(config))
@@ -47,14 +47,15 @@ compiler = $(if $(LLVM)$(filter-out default,$(origin CC)),,$(if $(call has,CC_IS
 
 all: modules
 
-# The module is the same, whatever folder it is built in. Kbuild would not reach the file that
-# modpost makes.
+# The module is the same in any folder. Set in Kbuild, these flags would not reach
+# the file that modpost writes.
 nowhere = $(foreach what,debug macro,-f$(what)-prefix-map=$(CURDIR)=.)
 
 modules: kdir
 	$(MAKE) -C "$(KDIR)" M="$(CURDIR)" KCFLAGS="$(strip $(KCFLAGS) $(nowhere))" $(compiler) modules
 
-# What is removed needs no headers. Who installs may not be able to write here.
+# uninstall needs no headers. If the user who installs cannot write here, the module must be built
+# already.
 install install-module: kdir
 	@if [ -w . ]; then $(MAKE) modules; else $(bash) tools/install.sh up-to-date; fi
 	@KBUILD_OPTIONS='$(compiler)'; export KBUILD_OPTIONS; $(bash) tools/install.sh $@
@@ -63,15 +64,15 @@ dkms-install: kdir
 dkms-install dkms-source dkms-remove uninstall:
 	@$(bash) tools/install.sh $@
 
-# Each file has one target that installs it; `install' and dkms-install call on several. Only
-# the module needs a kernel.
+# Each file has one target that installs it; `install' and dkms-install call several of these.
+# Only the module needs a kernel.
 install-headers uninstall-headers install-udev:
 	@$(bash) tools/install.sh $@
 
 lib:
 	@$(MAKE) -C lib
 
-# A relative DESTDIR is seen from here.
+# A relative DESTDIR starts from this folder.
 below = case $$DESTDIR in '' | /*) ;; *) DESTDIR=$$(pwd)/$$DESTDIR ;; esac; \
 	$(MAKE) -C $(1) DESTDIR="$$DESTDIR"
 
@@ -81,23 +82,23 @@ install-lib uninstall-lib install-man uninstall-man:
 install-tools uninstall-tools:
 	@$(call below,tools/twheelctl) $(@:%-tools=%)
 
-# The part of the library in the process, as two files.
+# Write the part of the library in the process as two files.
 amalgamation:
 	@$(MAKE) -s -C lib OUTPUT="$(CURDIR)/.cache/amalgamation" $@
 
-# Debian's compiler has no sanitizers for some machines: SANITIZE= does without.
+# If Debian's compiler has no sanitizers for a machine, say SANITIZE=.
 check-lib:
 	@$(MAKE) -C selftests/lib run
 
-# A tar of the last commit, the same wherever it is made.
+# Write a tar of the last commit, which is the same wherever it is made.
 dist:
 	@$(bash) tools/dist.sh
 
-# Debian packages of the module for the kernel of KDIR, for machines that cannot build it.
+# Build Debian packages of the module for the kernel of KDIR, for machines that cannot build it.
 module-packages: kdir
 	@$(bash) tools/module-packages.sh
 
-# kbuild quotes no path.
+# kbuild does not quote paths.
 kdir:
 	@for path in "$$(pwd -P)" "$$KDIR"; do \
 		[ -z "$$(printf %s "$$path" | LC_ALL=C tr -d 'A-Za-z0-9_./+@~^\200-\377-')" ] || { \
@@ -130,7 +131,7 @@ test-packages:
 test-bindings:
 	@$(bash) tools/vm/bindings.sh
 
-# The tree form of the module, written into the source of a kernel.
+# Write the tree form of the module into the source of a kernel.
 upstream:
 	@$(bash) tools/upstream.sh "$$KSRC" "$$SERIES"
 
@@ -143,7 +144,7 @@ fuzz:
 check:
 	@$(bash) tools/check/check.sh
 
-# The documents as pages, and their drawings, which graphviz makes of their sources.
+# Build the documents as HTML pages. graphviz makes their drawings from *.dot.
 docs:
 	@sphinx-build -W --keep-going -q -b html Documentation .cache/docs || { \
 		command -v sphinx-build >/dev/null || echo "Debian: apt install python3-sphinx" >&2; exit 1; }
@@ -152,13 +153,13 @@ docs:
 drawings:
 	@$(bash) tools/drawings.sh
 
-# The names that tests go by, for TESTS=...
+# Print the names of the tests, for TESTS=...
 list:
 	@$(bash) tools/vm/list.sh
 
-# $(call made,FOLDER,MODULE,OBJECT...): what kbuild makes there. It is listed by
-# name: other objects in the tree are somebody's own. Not kbuild's clean, which
-# wants kernel headers.
+# $(call made,FOLDER,MODULE,OBJECT...): the files that kbuild makes in FOLDER. They are listed by
+# name, as other objects in the tree may be the user's. kbuild's own clean would need kernel
+# headers.
 made-objects = $(addprefix $(1)/, $(foreach o,$(2),$(o) .$(o).cmd .$(o).d))
 made = $(call made-objects,$(1),$(2).o $(2).mod.o .module-common.o $(3)) $(addprefix $(1)/, \
 	$(foreach f,$(2).ko $(2).mod Module.symvers modules.order,$(f) .$(f).cmd) $(2).mod.c)
@@ -175,8 +176,8 @@ clean:
 		if [ -e $$dir/Makefile ]; then $(MAKE) -C $$dir clean; fi; \
 	done
 
-# What the scripts in tools/vm keep in .cache, and nothing else: clangd has its index there.
-# A link leads to a folder that somebody else has made.
+# The files of tools/vm in .cache, and nothing else: clangd has its index there. If .cache is a
+# link, leave its target alone.
 cached := accelerator.* apt apt-* arm64* build busybox* cross debs docs jobs* kernels kselftest lock loops* \
 	probe.* python* run seconds source* trixie*
 
