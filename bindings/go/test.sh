@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# Builds and tests the binding for Go; see tools/vm/bindings.sh.
+# Build and test the binding for Go. tools/vm/bindings.sh describes the commands.
 #
 #	test.sh needs
 #	test.sh build DIR	with libtwheel in $TWHEEL_LIB
@@ -15,10 +15,10 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 export LD_LIBRARY_PATH=${TWHEEL_LIB:-}/lib:${LD_LIBRARY_PATH:-}
 export TWHEEL_INCLUDE=${TWHEEL_LIB:-}/include
 export CGO_CFLAGS="-O2 -I$TWHEEL_INCLUDE" CGO_LDFLAGS="-L${TWHEEL_LIB:-}/lib"
-# Nothing comes from a network.
+# Use nothing from the network.
 export GOFLAGS=-mod=readonly GOPROXY=off GOTOOLCHAIN=local
 
-# Without cgo, and with it.
+# Build with and without cgo.
 build()
 {
 	CGO_ENABLED=0 go test -c -o "$1/device" .
@@ -26,7 +26,7 @@ build()
 	CGO_ENABLED=1 go build -tags libtwheel -o "$1/first" ./first
 }
 
-# Reads what tests of Go print, and prints TAP: TestABatchIsEmpty becomes "a batch is empty".
+# Convert the output of Go's tests to TAP: TestABatchIsEmpty becomes "a batch is empty".
 tap()
 {
 	echo "TAP version 13"
@@ -36,7 +36,7 @@ tap()
 		sub(/^Test/, "", name)
 		gsub(/[A-Z]/, " &", name)
 		nr++
-		# What was asked for and is skipped has not been tested.
+		# All tests here were asked for, so a skipped one has failed.
 		print ($2 == "PASS:" ? "ok" : "not ok"), nr, "-" tolower(name)
 		next
 	}
@@ -51,13 +51,13 @@ tap()
 	END { print "1.." nr + 0 }'
 }
 
-# run PROGRAM PATTERN: the tests whose names match.
+# run PROGRAM PATTERN: run the tests whose names match.
 run()
 {
 	"$1" -test.v -test.run "$2" 2>&1 && echo "ended 0" || echo "ended 1 ${1##*/}"
 }
 
-# silent NAME COMMAND...: a test that succeeds if the command does, and says nothing.
+# silent NAME COMMAND...: a test that passes if the command succeeds and prints nothing.
 silent()
 {
 	local name=$1 said
@@ -82,7 +82,7 @@ run_tests()
 {
 	local names
 
-	# All but those of the device.
+	# All tests but those of the device.
 	names=$("$1/table" -test.list '^Test' | grep -v '^TestDevice' | paste -sd '|')
 	run "$1/table" "^($names)\$"
 	silent FirstProgramPrintsTheRequestWithoutAnAnswer first_program "$1"

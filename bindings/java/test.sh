@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# test.sh needs|build DIR|test DIR|device DIR|bench DIR [NAME...]: twheel-netty built and tested
-# without Maven, see tools/vm/bindings.sh. Nothing is left in the source tree.
+# test.sh needs|build DIR|test DIR|device DIR|bench DIR [NAME...]: build and test twheel-netty
+# without Maven; tools/vm/bindings.sh describes the commands. Nothing is left in the source tree.
 #
-# build makes DIR/twheel-netty.jar, which is all that a program needs besides Netty. bench measures
-# the timers beside Netty's and the JVM's.
+# build makes DIR/twheel-netty.jar; a program needs only this and Netty. bench measures the timers
+# beside Netty's and the JVM's.
 
 set -euo pipefail
 unset CDPATH
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 
-# The oldest Java that is supported.
+# The oldest version of Java that is supported.
 release=11
 
 lacking()
@@ -29,7 +29,7 @@ paths_of_jars()
 	bash "$here/jars.sh" 2>/dev/null || true
 }
 
-# compile FOLDER OUTPUT: with what was compiled before.
+# compile FOLDER OUTPUT: compile against the classes that were compiled before.
 compile()
 {
 	local sources
@@ -39,7 +39,7 @@ compile()
 	javac --release $release -Xlint:all,-path -Werror -cp "$(path)" -d "$2" "${sources[@]}"
 }
 
-# The class path, of whatever is there by now.
+# Print the class path of all that has been built so far.
 path()
 {
 	local all=("$dir"/jars/*.jar "$dir"/*.jar)
@@ -64,13 +64,14 @@ build()
 	jar --create --file "$dir/tests.jar" -C "$dir/tests" .
 	compile src/bench/java "$dir/bench"
 	jar --create --file "$dir/bench.jar" -C "$dir/bench" .
-	# The first program of the page is to compile.
+	# The first program on the page must compile.
 	# shellcheck disable=SC2016 # the text is for sed
 	sed -n '/^```java$/,/^```$/{/^```/d;p}' "$here/README.md" >"$dir/First.java"
 	javac --release $release -cp "$(path)" -d "$dir/first" "$dir/First.java"
 }
 
-# tests CLASS...: what tasks of tests throw is logged, and shown if a test fails.
+# tests CLASS...: run tests. Exceptions of their tasks are logged; the log is shown if a test
+# fails.
 tests()
 {
 	local log=$dir/tests.log status=0

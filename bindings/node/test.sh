@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# test.sh needs | build DIR | test DIR | device DIR: what the tests of all bindings call.
-# node-gyp needs the network for the headers of Node, so this calls the compiler itself.
+# test.sh needs | build DIR | test DIR | device DIR: the commands of all bindings' tests. node-gyp
+# would fetch the headers of Node from the network, so call the compiler directly.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
-# Those that come with Node, or Debian's of libnode-dev.
+# The headers come with Node, or in Debian's libnode-dev.
 headers()
 {
 	local folder
@@ -39,13 +39,13 @@ build()
 		-o "$1/build/Release/twheel.node" "$here/src/addon.c" "$TWHEEL_LIB/lib/libtwheel.a" -lm -pthread
 }
 
-# The stream of node, without what belongs to files, and the acceptance program.
+# Print node's TAP without the lines for files, and run the acceptance program.
 run()
 {
 	local line nr=0 status=0 said
 
 	echo "TAP version 13"
-	# The machine has no /dev/fd.
+	# The virtual machine has no /dev/fd.
 	node --test --test-reporter=tap test >said 2>&1 || true
 	while IFS= read -r line; do
 		if [[ $line =~ ^\ *(ok|not\ ok)\ [0-9]+\ -\ (.*)$ ]] && [[ ${BASH_REMATCH[2]} != *.test.js ]]; then

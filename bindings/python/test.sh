@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# The tests of the binding for Python, as `make test-bindings' runs them: tools/vm/bindings.sh
-# describes the words. TWHEEL_LIB is a folder with libtwheel.
+# The tests of the binding for Python, for `make test-bindings': tools/vm/bindings.sh describes
+# the commands. TWHEEL_LIB is a folder with libtwheel.
 #
 # On Debian: apt-get install gcc libpython3-dev python3-cffi python3-setuptools
 set -eu
@@ -31,7 +31,7 @@ header = os.path.join(sysconfig.get_path("include"), "Python.h")
 sys.exit(not os.path.exists(header))' 2>/dev/null || echo libpython3-dev
 	;;
 build)
-	# setuptools writes beside the sources.
+	# setuptools writes beside the sources, so build in a copy.
 	mkdir -p "$2/source"
 	cp -r "$here"/{src,build_twheel.py,setup.py,pyproject.toml,README.md} "$2/source"
 	cd "$2/source"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# Builds and tests the binding for Rust; see tools/vm/bindings.sh.
+# Build and test the binding for Rust. tools/vm/bindings.sh describes the commands.
 #
 #	test.sh needs
 #	test.sh build DIR	with libtwheel in $TWHEEL_LIB
@@ -12,7 +12,7 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 export LD_LIBRARY_PATH=${TWHEEL_LIB:-}/lib:${LD_LIBRARY_PATH:-}
 
-# Out of the tree, small, and from no network.
+# Build outside the tree, with small products, and without the network.
 call_cargo()
 {
 	local folder=$1
@@ -23,7 +23,7 @@ call_cargo()
 		CARGO_PROFILE_TEST_STRIP=debuginfo CARGO_TERM_COLOR=never cargo "$@"
 }
 
-# The tests and examples, each by its name.
+# Build the tests and examples, each under its name.
 build()
 {
 	local folder=$1 program name
@@ -38,7 +38,7 @@ build()
 		done
 }
 
-# Reads what tests of Rust print, and prints TAP.
+# Convert the output of Rust's tests to TAP.
 tap()
 {
 	echo "TAP version 13"
@@ -66,7 +66,8 @@ tap()
 	END { print "1.." nr + 0 }'
 }
 
-# ends NAME COMMAND...: a test that prints no more than what went wrong.
+# ends NAME COMMAND...: a test that passes if the command succeeds; its output is shown only if it
+# fails.
 ends()
 {
 	local name=$1 said
@@ -77,7 +78,7 @@ ends()
 	echo "$said"
 }
 
-# A tool that not every package of cargo brings.
+# if_there NAME TOOL...: skip the test if the package of cargo has no such tool.
 if_there()
 {
 	! type -P "cargo-$3" >/dev/null || ends "$1" call_cargo "$2" "${@:3}"
