@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# host.sh FOLDER [ARGUMENT...]: builds twheel-bench in the folder and runs it on this
-# host, as it is, with the module if it is loaded, then Netty where there is a JVM;
-# leaves bench.csv and plots there. Arguments are twheel-bench's. It measures time.
+# host.sh FOLDER [ARGUMENT...]: build twheel-bench in the folder and run it on this host, with the
+# module if it is loaded; then run Netty if there is a JVM. bench.csv and plots are left in the
+# folder. The arguments are those of twheel-bench. It measures time.
 
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '4,6s/^# //p' "$0"; exit 2; }

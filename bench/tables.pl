@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0
 #
-# tables.pl DOCUMENT FOLDER: the document with the figures of its tables taken from the records,
-# FOLDER/recorded-*.csv, on standard output.
+# tables.pl DOCUMENT FOLDER: print the document with the figures of its tables taken from the
+# records, FOLDER/recorded-*.csv.
 #
 # The comment before a table says which figures it has: WORKLOAD.METRIC@N of the record of 6.12, or
 # WORKLOAD@N if the metric is "cost". "-empty" behind it takes the loop's figure away.
@@ -60,7 +60,7 @@ sub record
 	};
 }
 
-# Three digits, or all before the point.
+# Write three digits, or all digits before the point.
 sub written
 {
 	my ($value) = @_;
@@ -72,7 +72,7 @@ sub written
 	return $value;
 }
 
-# undef if the record lacks it.
+# Return a figure, or undef if the record lacks it.
 sub figure
 {
 	my ($formula, $default_n) = @_;
@@ -86,7 +86,7 @@ sub figure
 	return defined $value && defined $loop ? $value - $loop : undef;
 }
 
-# One of a row of the table; undef if a record lacks one of its figures.
+# Return one of a row's cells, or undef if a record lacks one of its figures.
 sub cell
 {
 	my ($column, $line, $peer) = @_;
@@ -100,7 +100,7 @@ sub cell
 	return written($values[0]) . (@values > 1 ? ' (' . written($values[1]) . ')' : '');
 }
 
-# Warn about the figures that a text does not have.
+# Warn about figures that the text lacks.
 sub figures
 {
 	my ($formulas, $text) = @_;

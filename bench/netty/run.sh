@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh FOLDER SIZE...: Netty's HashedWheelTimer, where there are a JVM and Debian's
-# libnetty-java; builds in the folder, prints rows of CSV.
+# run.sh FOLDER SIZE...: measure Netty's HashedWheelTimer, if there are a JVM and Debian's
+# libnetty-java. Build in the folder, and print rows of CSV.
 
 set -euo pipefail
 jars=/usr/share/java
@@ -16,5 +16,5 @@ done
 path=$jars/netty-common.jar:$jars/jctools-core.jar
 mkdir -p "$out"
 javac -cp $path -d "$out" "$(dirname "$0")/NettyBench.java"
-# It says on stderr that it may use no unsafe memory, and the like.
+# Drop stderr: Netty warns there that it may not use unsafe memory.
 java -Xms1g -Xmx2g -cp "$path:$out" NettyBench "$@" 2>/dev/null
