@@ -643,7 +643,7 @@ build_programs()
 }
 
 # The table, and what took longest.
-tell_areas()
+report_areas()
 {
 	local name
 
@@ -689,5 +689,5 @@ done
 for name in "${names[@]}"; do
 	[ -n "${verdict_of[$name]:-}" ] || result 'not ok' "$name: has no verdict"
 done
-tell_areas
+report_areas
 tap_summary

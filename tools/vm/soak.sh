@@ -57,8 +57,8 @@ boot_uml()
 		</dev/null 2>"$files/stderr.log" 9>&-
 }
 
-# tell_speed "SECONDS PART": what has been simulated since the part began.
-tell_speed()
+# report_speed "SECONDS PART": what has been simulated since the part began.
+report_speed()
 {
 	local seconds=${1% *} part=${1#* }
 	local wall_ms=$(((${EPOCHREALTIME/./} - began_us) / 1000))
@@ -84,7 +84,7 @@ run_soak()
 		case $line in
 		'['*'.'*'] '*) kernel_log+=("$line") ;;
 		'@begin '*) began_us=${EPOCHREALTIME/./} ;;
-		'@passed '*) tell_speed "${line#@passed }" ;;
+		'@passed '*) report_speed "${line#@passed }" ;;
 		'@end '*) status=${line#@end } ;;
 		'# '*) echo "$line" ;;
 		*) stream_line "$line" ;;

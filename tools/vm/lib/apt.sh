@@ -156,13 +156,13 @@ megabytes()
 
 # What comes first is how far a download is; the rest of what apt tells its front
 # ends is no news. Every few seconds: a terminal is not taken for granted.
-tell_progress()
+report_progress()
 {
-	local kind percent what told=$SECONDS every=${PROGRESS_SECONDS:-5}
+	local kind percent what reported=$SECONDS every=${PROGRESS_SECONDS:-5}
 
 	while IFS=: read -r kind _ percent what; do
-		[ $((SECONDS - told)) -ge "$every" ] || continue
-		told=$SECONDS
+		[ $((SECONDS - reported)) -ge "$every" ] || continue
+		reported=$SECONDS
 		case $kind in
 		dlstatus) say "  ${percent%.*} % downloaded" ;;
 		pmstatus) say "  ${percent%.*} % installed: $what" ;;
@@ -174,7 +174,7 @@ tell_progress()
 # not waited for who reads: a daemon that was installed might keep the line open.
 with_progress()
 {
-	quietly "$@" -o APT::Status-Fd=5 5> >(tell_progress 9>&-)
+	quietly "$@" -o APT::Status-Fd=5 5> >(report_progress 9>&-)
 }
 
 # download FILE: the packages in it that are not there yet. Where it was interrupted, the

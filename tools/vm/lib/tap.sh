@@ -169,7 +169,7 @@ took_since()
 }
 
 # The ten longest: who wants a shorter run begins with these.
-tell_slowest()
+report_slowest()
 {
 	[ ${#durations[@]} -gt 1 ] || return 0
 	echo "# slowest, in seconds: $(printf '%s\n' "${durations[@]}" | sort -nr |
@@ -206,7 +206,7 @@ show()
 tap_summary()
 {
 	echo "1..$((passed + failed + skipped))"
-	tell_slowest
+	report_slowest
 	[ ${#except[@]} = 0 ] || echo "# left out by EXCEPT: ${except[*]}"
 	[ ${#skips[@]} = 0 ] || printf '# %s\n' "${skips[@]}"
 	[ ${#failures[@]} = 0 ] || printf '# %s\n' "${failures[@]}"
