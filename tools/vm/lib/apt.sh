@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced by setup.sh: everything that has to do with apt.
+# Sourced by setup.sh: downloads from Debian with apt.
 #
-# Packages that are only unpacked come through an apt state of our own, in
-# .cache/apt: that needs no root, leaves the system's lists alone, and finds the
-# kernels (6.12 in bookworm-security, the newest in trixie-backports) whatever the
-# system and its sources are.
+# Packages that are only unpacked come through an apt state of this tree, in .cache/apt. That
+# needs no root, leaves the system's lists alone, and finds the kernels (6.12 in
+# bookworm-security, the newest in trixie-backports) whatever the system and its sources are.
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# use_suite bookworm|trixie: from here on, a package is that Debian's.
+# use_suite bookworm|trixie: take all further packages from that Debian.
 use_suite()
 {
 	suite=$1
@@ -19,7 +18,7 @@ use_suite()
 	[ "$suite" = bookworm ] || apt_state+=-$suite
 }
 use_suite bookworm
-# The first is this machine's.
+# The first architecture is this machine's.
 architectures=amd64
 
 apt_own()
@@ -39,14 +38,14 @@ apt_own()
 		"$@"
 }
 
-# expect_debian PURPOSE: of setup.sh. If this system cannot get Debian's packages, the
-# caller learns that before apt is asked, which would name other reasons.
+# expect_debian PURPOSE: fail early if this system cannot get Debian's packages: apt would name
+# another reason. PURPOSE is that of setup.sh.
 expect_debian()
 {
 	local needs="this needs Debian 12 or 13 on amd64; this system" architecture
 
 	[ -n "$(type -P dpkg)" ] || die "$needs has no dpkg"
-	# All that a model needs comes from the system's own sources.
+	# A model needs only packages from the system's own sources.
 	[ "$1" != model ] || return 0
 	architecture=$(dpkg --print-architecture)
 	[ "$architecture" = amd64 ] || die "$needs is for $architecture"
@@ -80,8 +79,8 @@ install a newer debian-archive-keyring"
   Try again when there is one. DEBIAN_MIRROR=http://... chooses another mirror."
 }
 
-# strict_update LOG [COMMAND...]: apt-get succeeds even if no mirror answers, unless
-# it is told otherwise. Nothing is shown of what it says.
+# strict_update LOG [COMMAND...]: update the lists, and fail if no mirror answers, which apt-get
+# does only with this option. The output goes to LOG.
 strict_update()
 {
 	local log=$1
@@ -90,22 +89,22 @@ strict_update()
 	"$@" apt-get -o APT::Update::Error-Mode=any update >"$log" 2>&1
 }
 
-# Have they been read? A folder alone says little.
+# Have the lists been read? The folder may exist without them.
 have_lists()
 {
 	compgen -G "$apt_state/lists/*_Packages*" >/dev/null
 }
 
-# What a package depends on, one name a line, without its architecture.
+# Print the dependencies of a package, one name a line, without the architecture.
 depends()
 {
 	apt_own apt-cache depends "$1" 2>/dev/null |
 		sed -n 's/^ *|*Depends: <*\([^:>]*\).*/\1/p'
 }
 
-# get_packages FILE COMMAND...: downloads what the command names. FILE keeps the
-# names with their versions, so that a later update does not change what was
-# begun; if the mirror has dropped these meanwhile, new ones are looked up.
+# get_packages FILE COMMAND...: download the packages that the command prints. FILE keeps their
+# names and versions, so that an interrupted download continues with the same ones. If the mirror
+# no longer has them, look for new versions.
 get_packages()
 {
 	local file=$1
@@ -119,8 +118,8 @@ get_packages()
   Complete downloads are kept: try again. DEBIAN_MIRROR=http://... chooses another mirror."
 }
 
-# Says what there is not, and fails. apt is asked once for all of them: it reads its
-# lists again each time.
+# Write the names with their versions to FILE. If a package is missing, print its name and fail.
+# apt reads its lists each time, so ask for all packages at once.
 resolve()
 {
 	local file=$1 package version names
@@ -130,7 +129,7 @@ resolve()
 	mapfile -t names <"$file.names"
 	while read -r package version; do
 		candidates[$package]=$version
-		# Of a package that is there for another architecture only, the name says so.
+		# If a package is there for another architecture only, apt adds that to its name.
 		: "${candidates[${package%%:*}]:=$version}"
 	done < <(apt_own apt-cache policy "${names[@]}" |
 		sed -n 's/^\([^ ]*\):$/\1/p; s/^ *Candidate: //p' | paste -d ' ' - -)
@@ -154,8 +153,8 @@ megabytes()
 	echo "$((tenths / 10)).$((tenths % 10)) MB"
 }
 
-# What comes first is how far a download is; the rest of what apt tells its front
-# ends is no news. Every few seconds: a terminal is not taken for granted.
+# Print the progress of a download, but none of apt's other messages. A line every few seconds
+# also suits a log.
 report_progress()
 {
 	local kind percent what reported=$SECONDS every=${PROGRESS_SECONDS:-5}
@@ -170,15 +169,15 @@ report_progress()
 	done
 }
 
-# with_progress LOG COMMAND...: `quietly' for an apt-get that takes its time. It is
-# not waited for who reads: a daemon that was installed might keep the line open.
+# with_progress LOG COMMAND...: `quietly' for an apt-get that takes long. Do not wait for the
+# reader: a daemon that was installed might keep the pipe open.
 with_progress()
 {
 	quietly "$@" -o APT::Status-Fd=5 5> >(report_progress 9>&-)
 }
 
-# download FILE: the packages in it that are not there yet. Where it was interrupted, the
-# next run goes on.
+# download FILE: fetch its packages that are not there yet. If the run is interrupted, the next
+# one continues.
 download()
 {
 	local spec bytes dir=$cache/debs/incoming missing=()
@@ -198,7 +197,7 @@ download()
 	for spec in "${missing[@]}"; do
 		rm -rf "$cache/debs/$spec.tmp"
 		mkdir "$cache/debs/$spec.tmp"
-		# A name may be that of another architecture's package, NAME:ARCHITECTURE.
+		# A name may have an architecture: NAME:ARCHITECTURE.
 		mv "$dir/${spec%%[:=]*}"_*.deb "$cache/debs/$spec.tmp/" || return 1
 		mv "$cache/debs/$spec.tmp" "$cache/debs/$spec"
 	done
@@ -212,9 +211,9 @@ deb_files()
 	done <"$1"
 }
 
-# unpack FILE FOLDER [TAR-ARGUMENT...]: a package, or what is named of it. As in a system,
-# /lib and its like are links into /usr there: packages name either, and each library is
-# to be found beside those that need it.
+# unpack FILE FOLDER [TAR-ARGUMENT...]: unpack a package, or some of its files. As in a system,
+# /lib and the like are links into /usr: packages use both paths, and a library must be found
+# beside those that need it.
 unpack()
 {
 	local file=$1 dir=$2 name
@@ -227,7 +226,7 @@ unpack()
 	dpkg-deb --fsys-tarfile "$file" | tar -xp --keep-directory-symlink -C "$dir" "$@"
 }
 
-# Unpacked is enough; the packages would double the cache.
+# Remove the packages after unpacking: they would double the cache.
 drop_packages()
 {
 	local spec
@@ -236,8 +235,7 @@ drop_packages()
 	done <"$1"
 }
 
-# Installs tools on the system, or says how to install them. Nothing that is there is
-# removed for them.
+# Install tools on the system, or say how to install them. Never remove a package for them.
 host_apt_install()
 {
 	local install=(apt-get install --no-install-recommends --no-remove -y "$@")
@@ -246,8 +244,8 @@ host_apt_install()
 	[ "$(id -u)" = 0 ] || die "as root, run: apt-get update && ${install[*]}"
 	say "reading this system's package lists"
 	export DEBIAN_FRONTEND=noninteractive
-	# Fresh lists first: old ones name packages that the mirror no longer has. But a
-	# source of the system that does not answer need not be one that we need.
+	# Update the lists first: old ones name packages that the mirror no longer has. If a
+	# source of the system fails, continue: it may not be needed.
 	strict_update "$log" || {
 		grep '^[EW]:' "$log" >&2 || true
 		say "apt-get could not read all package lists; going on with the lists that are there"
@@ -256,7 +254,7 @@ host_apt_install()
 		cat "$cache/apt-host-plan.log" >&2
 		die "apt-get cannot install these tools; it says why above"
 	}
-	# The system's kernels and how it boots are none of our business.
+	# Never change the system's kernels or its boot.
 	if grep '^Inst linux-\(image\|binary\)' "$cache/apt-host-plan.log"; then
 		die "apt-get would install a kernel together with these tools, so it installs nothing"
 	fi

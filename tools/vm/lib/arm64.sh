@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # shared with those that source this
-# Sourced, after common.sh and cross.sh: what differs where the guest is an arm64
-# machine. Its kernels have -arm64 behind their series, as in 6.12-arm64; the one whose
-# pages have 16,384 bytes is 6.12-arm64-16k.
+# Sourced, after common.sh and cross.sh: an arm64 machine as the guest. The series of its kernels
+# end with -arm64, as in 6.12-arm64; 6.12-arm64-16k has pages of 16,384 bytes.
 #
 # .cache/apt-arm64    an apt state that knows both architectures
 # .cache/arm64        busybox, and the libraries of the test programs
 #
-# The module and the programs are compiled on this machine. Debian's headers for arm64
-# name the compiler, and the programs take the same; kbuild's own tools are this machine's.
+# The module and the programs are compiled on this machine, with the compiler that Debian's headers
+# for arm64 name. kbuild's own tools are this machine's.
 
 arm64_files=$cache/arm64
 
@@ -17,8 +16,8 @@ tools_arm64='
 qemu-system-arm  is the arm64 machine
 '
 
-# with_arm64 COMMAND...: apt.sh's functions, that find packages of arm64 as well, where
-# this machine has none of that name.
+# with_arm64 COMMAND...: run a function of apt.sh that also finds arm64's packages, if amd64 has
+# none of that name.
 with_arm64()
 {
 	(
@@ -43,14 +42,14 @@ get_arm64_files()
 	drop_packages "$packages"
 }
 
-# After build.sh: what goes into the guest is for arm64.
+# Call it after sourcing build.sh: build for arm64 from here on.
 build_for_arm64()
 {
 	local target
 	target=$(cross_target arm64)
 
 	use_cross arm64
-	# Of the event loops for the examples only io_uring is there.
+	# Of the event loops, Debian's arm64 packages are fetched for io_uring only.
 	compiler=(CC="$(cross_compiler arm64) -isystem $arm64_files/usr/include \
 -L$arm64_files/usr/lib/$target" AR="$target-ar" LOOPS_LDFLAGS=-static GLIB_CFLAGS=)
 	programs=$build/selftests-arm64
@@ -59,8 +58,8 @@ build_for_arm64()
 
 # boot_arm64 SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...
 #
-# The machine has one serial line of its own, which is not a ttyS: each -serial becomes
-# a line on the PCI bus, so that they are named as on a PC.
+# The machine's own serial line is not a ttyS. So each -serial becomes a line on the PCI bus: then
+# they have the same names as on a PC.
 boot_arm64()
 {
 	local series=$1 initramfs=$2 arguments=$3 lines=0 qemu=()

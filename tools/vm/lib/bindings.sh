@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced: building and calling the bindings in `bindings', see ../bindings.sh.
+# Sourced: functions that build and call the bindings, see ../bindings.sh.
 
-# binding NAME ARGUMENT...: calls its script.
+# binding NAME ARGUMENT...: call the script of a binding.
 binding()
 {
 	bash "$top/bindings/$1/test.sh" "${@:2}"
 }
 
-# The tools that it needs and this machine lacks, in one line.
+# Print the tools that a binding needs and this machine lacks, in one line.
 binding_lacks()
 {
 	binding "$1" needs | paste -sd, | sed 's/,/, /g'
 }
 
-# library_for_bindings FOLDER: libtwheel and all headers, where bindings look for them; and the
-# Python that setup.sh has got.
+# library_for_bindings FOLDER: install libtwheel and all headers there for the bindings, and use
+# the Python that setup.sh has fetched.
 library_for_bindings()
 {
 	export TWHEEL_LIB=$1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by tests in selftests/host, after common.sh: one result each, numbered.
+# Sourced by tests in selftests/host, after common.sh: functions that print numbered results.
 
 number=0
-# Of the shell that a case runs in; -ex says in which step it failed.
+# Options of the shell that runs a case; -ex shows the step that failed.
 case_options=-e
 
 # verdict ok|'not ok' SENTENCE
@@ -13,7 +13,7 @@ verdict()
 	echo "$1 $number $2"
 }
 
-# check SENTENCE COMMAND...: true if it succeeds.
+# check SENTENCE COMMAND...: print a result, "ok" if the command succeeds.
 check()
 {
 	local what=$1 verdict=ok
@@ -23,16 +23,15 @@ check()
 	verdict "$verdict" "$what"
 }
 
-# holds SENTENCE COMMAND...: the same in a shell of its own that ends at the first
-# failure, after `fresh_tree'; what it said is shown if it failed. The test says
-# where it works.
+# holds SENTENCE COMMAND...: call `fresh_tree', and run the command in a shell of its own that
+# ends at the first failure. If it fails, its output is shown. The test sets $work.
 holds()
 {
 	local what=$1 verdict=ok log=${work:?}.log status
 	shift
 
 	fresh_tree
-	# Not in a condition, where the shell would go on after what fails.
+	# Do not use a condition here: in one, the shell would not end at a failure.
 	set +e
 	(set "$case_options"; "$@") >"$log" 2>&1
 	status=$?

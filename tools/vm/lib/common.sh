@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by all scripts in tools/vm and by those of tests: where things are, and how to speak.
+# Sourced by all scripts in tools/vm and by those of tests: paths, and how to print messages.
 #
-# .cache/apt          an apt state of our own: package lists, sources
-# .cache/debs         downloads on their way to being unpacked
-# .cache/kernels/6.12 vmlinuz, release and root/ with the unpacked headers; of
-#                     those that are built here, build/ instead (see source.sh)
-# .cache/trixie       the compiler of kernels newer than these, see newer.sh
-# .cache/kselftest    kselftest_harness.h, lib.mk and what they need
+# .cache/apt          an apt state of this tree: package lists, sources
+# .cache/debs         downloads, until they are unpacked
+# .cache/kernels/6.12 vmlinuz, release and root/ with the unpacked headers. A kernel
+#                     that is built here has build/ instead (see source.sh)
+# .cache/trixie       the compiler of kernels newer than Debian 12's, see newer.sh
+# .cache/kselftest    kselftest_harness.h, lib.mk and the files that they need
 # .cache/busybox      a static busybox for the guest
-# .cache/bindgen      makes bindings of the library's headers
+# .cache/bindgen      bindgen, which makes bindings from the library's headers
 # .cache/python       a small Python for the guest
 # .cache/python-cffi  a larger one, which builds and runs the binding for Python
 # .cache/udev         roots of Debian 12 and 13 with their udev, see udev.sh, systemd.sh
 # .cache/build        products: modules, test programs, guest trees
 # .cache/accelerator.6.12  whether kvm boots that kernel here, see boot.sh
-# .cache/seconds      how long each test program took when it ran last
+# .cache/seconds      how long each test program took last time
 # .cache/run          console logs of the virtual machines
 
 set -euo pipefail
 
-# With CDPATH, cd may go elsewhere, and prints where. Each script that starts without this
-# file unsets it, too.
+# With CDPATH, cd might go to another folder, and would print it. Scripts that do not source this
+# file unset it as well.
 unset CDPATH
 top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 # shellcheck disable=SC2034 # the scripts that source this use them
@@ -34,14 +34,13 @@ top=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd)
 	verbose=${V:-}
 }
 
-# Debian has modinfo and dkms in sbin, which the path of a user without root lacks.
+# Debian has modinfo and dkms in sbin, which is not in a user's PATH.
 export PATH=$PATH:/usr/sbin:/sbin
 
-# make's flags, and what it installs, for which kernel, and where, are meant for the make that
-# started us, not for those we start.
+# The caller's make flags and variables are not meant for the make processes started here.
 unset MAKEFLAGS MFLAGS MAKELEVEL KDIR DESTDIR TWHEEL_VERSION PREFIX includedir
 
-# We read what apt, compilers and others say: they are to say it in English.
+# The scripts read the output of apt, compilers and other tools, so it must be in English.
 unset LANGUAGE
 export LC_ALL=C
 
@@ -56,7 +55,7 @@ die()
 	exit 1
 }
 
-# Runs a command with its output in a log, which is shown if it fails, or with V=1.
+# quietly LOG COMMAND...: write the output to LOG. Show it if the command fails, or with V=1.
 quietly()
 {
 	local log=$1
@@ -73,7 +72,7 @@ quietly()
 	}
 }
 
-# Most of what is built here is built by kbuild, and run afterwards.
+# Fail if kbuild cannot build below this folder, or if programs cannot be run there.
 can_build_here()
 {
 	local probe=$cache/probe.$$ status=0
@@ -89,7 +88,7 @@ can_build_here()
   .cache a link to a folder that is on one."
 }
 
-# One at a time: two runs would build into the same folder.
+# Wait for another run: both would build into the same folder.
 lock_cache()
 {
 	mkdir -p "$cache"
@@ -101,8 +100,7 @@ lock_cache()
 	}
 }
 
-# The KDIR of one of our kernels, say of 6.12. One that was built here has its
-# build folder.
+# Print the KDIR of a kernel, say 6.12. A kernel that was built here has a build folder.
 kernel_headers()
 {
 	local dir=$cache/kernels/$1

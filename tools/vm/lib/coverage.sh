@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh and test.sh set what is not set here
-# Sourced by test.sh: which lines of the module all tests together have reached.
+# Sourced by test.sh: report the lines of the module that all tests together have reached.
 #
-# The debug kernel counts (gcov); each machine sends its counts, as a tar of what
-# is in debugfs, when its last program has ended.
+# The debug kernel counts with gcov. After its last program, each machine sends its counts, as a
+# tar of the files in debugfs.
 
-# The bar, in per cent of the lines of the module.
+# The goal, in per cent of the module's lines.
 coverage_bar=95
 
-# The .gcda of all machines of a run, added up, go beside the .gcno of the build.
+# Add up the .gcda files of all machines of a run, and put them beside the .gcno files of the
+# build.
 coverage_collect()
 {
 	local series=$1 tree tar dir sum=
@@ -20,7 +21,7 @@ coverage_collect()
 		dir=${tar%.tar}
 		mkdir -p "$dir"
 		tar -x -m -C "$dir" -f "$tar" --ignore-zeros
-		# A machine that had the KUnit suites alone has never loaded the module.
+		# A machine that ran only the KUnit suites has never loaded the module.
 		[ -n "$(find "$dir" -name '*.gcda' -print -quit)" ] || continue
 		if [ -n "$sum" ]; then
 			gcov-tool-12 merge "$sum" "$dir" -o "$dir.sum" >/dev/null 2>&1
@@ -32,8 +33,8 @@ coverage_collect()
 	cp -r "$sum/." "$tree/"
 }
 
-# coverage_of WHAT TREE SUMMARY: how many of all lines (or branches) of the module were
-# reached, in per cent; then the files that have less than all, one a line.
+# coverage_of WHAT TREE SUMMARY: print how many per cent of all lines (or branches) of the module
+# were reached, then the files below 100 %, one a line.
 coverage_of()
 {
 	awk -v what="$1 executed:" -v tree="$2/" '
@@ -48,9 +49,8 @@ coverage_of()
 	END { printf "%.1f\n%s", all ? 100 * reached / all : 0, each }' "$3"
 }
 
-# coverage_report SERIES: if no test was left out, a result for the module; and always
-# the lines that were not reached. It is the module that is judged: where a function
-# stands must not decide.
+# coverage_report SERIES: show the lines that were not reached. If no test was left out, print a
+# result for the whole module, so that it does not depend on which file a function is in.
 coverage_report()
 {
 	local series=$1 tree source summary gcov lines branches not_reached
@@ -67,7 +67,7 @@ coverage_report()
 	for source in "$tree"/twheel_*.c "$tree"/engine/*.[ch]; do
 		gcov=$tree/${source//\//#}.gcov
 		[ -e "$gcov" ] || continue
-		# An inline function has its lines there once for each file that uses it.
+		# The lines of an inline function are listed once for each file that uses it.
 		mapfile -t not_reached < <(sed -n 's/^ *#####: *\([0-9]*\): *\(.*\)/\1: \2/p' "$gcov" |
 			sort -nu)
 		[ ${#not_reached[@]} = 0 ] || show "${source#"$tree/"}: not reached" "${not_reached[@]}"

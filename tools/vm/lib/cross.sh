@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced, after common.sh: compilers for other machines than this one.
+# Sourced, after common.sh: compilers for other architectures.
 #
 # .cache/cross/arm64  gcc, binutils and the C library, to make programs for arm64
 #
-# They are unpacked there and not installed: each of them and gcc-multilib, which a system
-# may have, exclude each other.
+# They are unpacked there and not installed: each of them conflicts with gcc-multilib, which the
+# system may have.
 
-# cross_target ARCHITECTURE: what the tools' names begin with.
+# cross_target ARCHITECTURE: print the prefix of the tools' names.
 cross_target()
 {
 	case $1 in
@@ -18,7 +18,8 @@ cross_target()
 	esac
 }
 
-# cross_compiler ARCHITECTURE: after use_cross. It does not look at this machine's headers.
+# cross_compiler ARCHITECTURE: print the compiler command, after use_cross. It does not search
+# this machine's headers.
 cross_compiler()
 {
 	echo "$(cross_target "$1")-gcc-12 --sysroot=$cache/cross/$1"
@@ -33,7 +34,7 @@ cross_packages()
 	printf "%s-$1-cross\n" libgcc-12-dev libgcc-s1 libc6-dev libc6 linux-libc-dev
 }
 
-# get_cross ARCHITECTURE: after apt.sh.
+# get_cross ARCHITECTURE: fetch the tools, after apt.sh.
 get_cross()
 {
 	local dir=$cache/cross/$1 packages=$cache/cross/$1.packages deb
@@ -50,8 +51,8 @@ get_cross()
 	drop_packages "$packages"
 }
 
-# use_cross ARCHITECTURE: from here on the tools are found. Their libraries have the
-# target in their names, and so take no other's place.
+# use_cross ARCHITECTURE: find the tools from here on. Their libraries have the target in their
+# names, so they replace no others.
 use_cross()
 {
 	local dir=$cache/cross/$1/usr

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh and tap.sh set what is not set here
-# Sourced, after common.sh: the names of tests. They are read from the files that
-# hold the tests: nothing has to be built or fetched for them.
+# Sourced, after common.sh: the names of tests. They are read from the files of the tests, so
+# nothing has to be built or fetched.
 
-# Those that run on the host in make test.
+# Print the tests that run on the host in make test.
 host_names()
 {
 	local script
@@ -15,19 +15,19 @@ host_names()
 	done
 }
 
-# guest_names KIND: those that run in the virtual machine, see selftests/Makefile.
+# guest_names KIND: print the tests that run in the virtual machine, see selftests/Makefile.
 guest_names()
 {
 	make -C "$top/selftests" -s KIND="$1" list
 }
 
-# The steps of make check.
+# Print the steps of make check.
 check_names()
 {
 	sed -nE 's/^	(\[.*(\|\||&&) )?(program|check) ([a-z0-9_]+) .*/\4/p' "$top/tools/check/check.sh"
 }
 
-# tier_names TIER: what TESTS= can name there.
+# tier_names TIER: print the names that TESTS= may have for a target.
 tier_names()
 {
 	case $1 in
@@ -43,8 +43,8 @@ tier_names()
 	esac
 }
 
-# expect_tests TIER: each pattern in TESTS= and EXCEPT= has to name one at least. A run
-# that leaves out what is misspelt would look as if it had passed.
+# expect_tests TIER: each pattern in TESTS= and EXCEPT= must match a test. Otherwise, a run would
+# pass without a test whose name was misspelt.
 expect_tests()
 {
 	local pattern name names found

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced, after common.sh and apt.sh: kernels that are newer than those of Debian 12,
-# and what their modules are built with.
+# Sourced, after common.sh and apt.sh: kernels that are newer than those of Debian 12, and the tools
+# that build their modules.
 #
-# The compiler of such a kernel, and the tools in its packages, want a newer C library
-# than this system may have. It is unpacked beside them, and each of the programs is run
-# with it: that needs neither root nor a root of its own.
+# The compiler of such a kernel, and the tools in its packages, need a newer C library than this
+# system may have. The library is unpacked beside them, and each program is started with it. That
+# needs neither root nor a root file system of its own.
 #
 # .cache/trixie       compiler, assembler, linker, pahole and their libraries
 
@@ -19,9 +19,9 @@ is_newer()
 	[[ $1 != 6.* ]]
 }
 
-# newer_image SERIES: its linux-image-* is an empty package, and the kernel is in
-# linux-binary-*. trixie-backports has a series for some months only, so that what has
-# come after it may have to do.
+# newer_image SERIES: print the package of a kernel. Its linux-image-* is empty; linux-binary-*
+# has the kernel. trixie-backports keeps a series for some months only. If the series is gone,
+# take the newest one.
 newer_image()
 {
 	local series=${1%-rt} flavour=amd64 names
@@ -35,8 +35,8 @@ newer_image()
 	echo "$names"
 }
 
-# bring_library PROGRAM...: each becomes a script that runs the program with the libraries
-# in $newer_tools. They are named relative to it, so that .cache may be moved.
+# bring_library PROGRAM...: replace each program by a script that runs it with the libraries in
+# $newer_tools. The script uses relative paths, so that .cache may be moved.
 bring_library()
 {
 	local program folder
@@ -74,7 +74,7 @@ get_newer_tools()
 	done < <(deb_files "$dir/packages")
 	(
 		cd "$tmp" || exit
-		# gcc looks for others in the folder of its own parts first.
+		# gcc looks for the assembler and the linker in its own folder first.
 		ln usr/bin/x86_64-linux-gnu-as usr/bin/x86_64-linux-gnu-ld.bfd $gcc/
 		mv $gcc/x86_64-linux-gnu-as $gcc/as
 		mv $gcc/x86_64-linux-gnu-ld.bfd $gcc/ld
@@ -90,17 +90,18 @@ get_newer_tools()
 	use_suite bookworm
 }
 
-# use_newer_tools ROOT: the kernel there, below .cache/kernels/SERIES, has its modules
-# built with them.
+# use_newer_tools ROOT: have modules for this kernel, below .cache/kernels/SERIES, built with
+# these tools.
 use_newer_tools()
 {
 	local root=$1 kbuild programs headers
-	# As seen from the headers.
+	# The path starts from the headers.
 	# shellcheck disable=SC2016 # the text is for make
 	local tools='$(realpath $(dir $(lastword $(MAKEFILE_LIST)))../../../../../../'$newer')/usr/bin'
 
 	kbuild=$(echo "$root"/usr/lib/linux-kbuild-*)
-	# These choose one of several, each for its kind of processor.
+	# These scripts choose a program for the kind of processor; put the program in their
+	# place.
 	mv "$kbuild"/scripts/mod/modpost{.real-lsb-64,}
 	mv "$kbuild"/tools/objtool/objtool{.real-x86,}
 	rm "$kbuild"/scripts/mod/modpost.real-* "$kbuild"/tools/objtool/objtool.real-*

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced by test.sh: how far a run has come, and how long the rest may take.
+# Sourced by test.sh: report the progress of a run, and estimate the remaining time.
 #
-# .cache/seconds  how long each program took when it ran last: SERIES/NAME SECONDS; those that
-#                 run on the host have the series `host'
+# .cache/seconds  how long each program took last time: SERIES/NAME SECONDS. For programs
+#                 that run on the host, SERIES is `host'
 
-# Where they have never run: how long the longest take on the debug kernel, on any other one, and
-# on the host. All others take ten seconds, let us say.
+# If a program has never run, use these seconds, for the debug kernel, any other kernel, or the
+# host. All others count ten seconds.
 declare -A usually=(
 	[debug/twheel_hostile]=105
 	[debug/twheel_fault_load_module]=90
@@ -95,7 +95,7 @@ progress_load()
 	done <"$cache/seconds"
 }
 
-# progress_begin LANES NAME...: that many at a time.
+# progress_begin LANES NAME...: the programs of this run, so many at a time.
 progress_begin()
 {
 	progress_lanes=$1
@@ -103,7 +103,8 @@ progress_begin()
 	progress_names=("$@")
 }
 
-# estimate SERIES/NAME: sets `seconds' to what it may take, by other kernels if need be.
+# estimate SERIES/NAME: set `seconds' to the expected time. If there is no other figure, use that
+# of another kernel.
 estimate()
 {
 	local series name=${1#*/}
@@ -127,7 +128,7 @@ minutes_left()
 	echo $(((left / progress_lanes + 59) / 60))
 }
 
-# progress_program NAME: it begins. One that a second machine goes on with is told once.
+# progress_program NAME: a program begins. If a second machine continues it, print no second line.
 progress_program()
 {
 	local name=$1
@@ -137,7 +138,7 @@ progress_program()
 	echo "# program ${#began[@]} of ${#progress_names[@]}: $name, about $(minutes_left) min left after it"
 }
 
-# progress_host SECONDS NAME: it is a test on the host.
+# progress_host SECONDS NAME: a test on the host has taken so long.
 progress_host()
 {
 	took[host/$2]=$1

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced, after common.sh and apt.sh: the source of the newest Debian kernel, and
-# kernels that are built from it because no distribution has them.
+# Sourced, after common.sh and apt.sh: the source of the newest Debian kernel, and kernels that are
+# built from it because no distribution has them.
 #
 # .cache/source.tar        the source, packed as Debian does (xz)
 # .cache/source            unpacked
 # .cache/kernels/6.12-debug   release, vmlinuz and build/, which modules are
-#                          built against; `complete' holds what it was made of
+#                          built against; `complete' has a sum of its configuration
 
-# use_source SERIES: from here on, the source is that of this series. Of another than 6.12 it is
-# in .cache/source-SERIES.
+# use_source SERIES: use the source of this series from here on. If it is not 6.12, it is in
+# .cache/source-SERIES.
 use_source()
 {
 	source_series=$1
@@ -30,7 +30,7 @@ get_source_package()
 	drop_packages "$source_dir.packages"
 }
 
-# unpack_source FOLDER [PATH...]: all of it, or these paths.
+# unpack_source FOLDER [PATH...]: unpack the whole source, or these paths.
 unpack_source()
 {
 	local dir=$1
@@ -51,7 +51,7 @@ get_source()
 	unpack_source "$source_dir"
 }
 
-# The kernel's test harness; the headers packages lack it.
+# Get the kernel's test harness, which the headers packages lack.
 get_kselftest()
 {
 	local path=tools/testing/selftests
@@ -60,7 +60,7 @@ get_kselftest()
 		$path/lib.mk $path/kselftest.h $path/kselftest_harness.h $path/kselftest
 }
 
-# Options that are asked for and did not come out so.
+# Print the options that were asked for, but are set otherwise.
 missing_options()
 {
 	local config=$1 option
@@ -76,8 +76,8 @@ missing_options()
 		done
 }
 
-# build_kernel SERIES ARCH IMAGE FRAGMENT...: a small kernel, tinyconfig and what
-# the fragments in configs/ ask for. The build folder stays, for modules.
+# build_kernel SERIES ARCH IMAGE FRAGMENT...: build a small kernel, from tinyconfig and these
+# fragments in configs/. The build folder is kept, for modules.
 build_kernel()
 {
 	local series=$1 arch=$2 image=$3 dir=$cache/kernels/$1 fragments made_of missing
@@ -100,7 +100,7 @@ build_kernel()
 
 	say "building the kernel $series; this takes some minutes, once"
 	quietly "$dir/build.log" "${make[@]}" -j"$(nproc)" "${image##*/}" modules_prepare
-	# Nothing else is a module; what a module may use is in vmlinux.
+	# This kernel has no modules; vmlinux exports all that a module may use.
 	cp "$dir/build/vmlinux.symvers" "$dir/build/Module.symvers"
 	cp "$dir/build/$image" "$dir/vmlinuz"
 	"${make[@]}" -s --no-print-directory kernelrelease >"$dir/release"

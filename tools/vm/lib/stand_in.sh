@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the tests set and use what is not set and used here
-# Sourced by tests in selftests/host, after common.sh: a stand-in for a kernel's headers,
-# whose modules are made in no time, and make in a copy of the tree, below a DESTDIR. The
-# test says in which folder it works: $work.
+# Sourced by tests in selftests/host, after common.sh: a stand-in for a kernel's headers, with
+# which a module builds at once, and make in a copy of the tree with a DESTDIR. The test sets
+# $work, the folder.
 
 PATH=$PATH:/usr/sbin:/sbin
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf")
-# dkms wants to be root. Without the file dkms would make itself a key in /var/lib/dkms.
+# dkms insists on being root. If there were a sign-file, dkms would make a key in /var/lib/dkms.
 as_root=(env sign_file=/nonexistent)
 [ "$(id -u)" = 0 ] || as_root+=(unshare --map-root-user)
-# The library and twheelctl are compiled to be installed, and not run.
+# The library and twheelctl are installed, but not run: compile fast.
 export CFLAGS=-O0
 tree=$work/tree
 root=$work/root
 dkms=$root/var/lib/dkms/twheel
 
-# stub_kernel FOLDER RELEASE: headers of a kernel. Its modules hold what dkms compares:
-# version, and a sum of the sources. A file `broken' or `broken_install' there has the build
-# or modules_install fail; `compiler' tells what it was built with, `signs'
-# whether modules_install would sign and what it would do as depmod.
+# stub_kernel FOLDER RELEASE: make headers of a kernel. Its modules have what dkms compares:
+# version, and a sum of the sources. If the folder has a file `broken' or `broken_install', the
+# build or modules_install fails. `compiler' records the compiler, and `signs' whether
+# modules_install would sign, and its depmod.
 stub_kernel()
 {
 	mkdir -p "$1/include/config" "$1/include/generated"
-	# As Debian 12 has it.
+	# Debian 12 has such a name there.
 	echo "${2%-*}.123" >"$1/include/config/kernel.release"
 	echo "#define UTS_RELEASE \"$2\"" >"$1/include/generated/utsrelease.h"
 	echo CONFIG_64BIT=y >"$1/.config"
@@ -48,7 +48,7 @@ stub_kernel()
 	EOT
 }
 
-# copy_tree FOLDER: all that is built or installed.
+# copy_tree FOLDER: copy all files that are built or installed.
 copy_tree()
 {
 	mkdir -p "$1"
@@ -57,8 +57,8 @@ copy_tree()
 	rm -f "$1"/twheel.ko "$1"/lib/*.so* "$1"/lib/*.[oa]
 }
 
-# fresh_stage: a copy of the tree, three kernels, and a staged root in which two of them are
-# installed. The narrow one is 32-bit.
+# fresh_stage: make a copy of the tree, three kernels, and a staged root in which two of them are
+# installed. The fourth, `narrow', is a 32-bit one.
 fresh_stage()
 {
 	[ ! -e "$work" ] || chmod -R u+w "$work"
@@ -74,14 +74,13 @@ fresh_stage()
 	sed -i d "$work/narrow/.config"
 }
 
-# twheel TARGET [KERNEL [VARIABLE...]]: make, in the copy of the tree, as somebody would who
-# makes an image.
+# twheel TARGET [KERNEL [VARIABLE...]]: call make in the copy of the tree, as for an image.
 twheel()
 {
 	"${as_root[@]}" make -C "$tree" DESTDIR="$root" KDIR="$work/${2:-new}" "$1" "${@:3}"
 }
 
-# fails COMMAND...: and that is right. What it said is in $work/said.
+# fails COMMAND...: succeed if the command fails. Its output is in $work/said.
 fails()
 {
 	local status=0
@@ -91,13 +90,13 @@ fails()
 	[ $status != 0 ]
 }
 
-# lacks PATTERN FILE: `! grep' would not end a case.
+# lacks PATTERN FILE: the file has no such line. In a case, `! grep' would not end the shell.
 lacks()
 {
 	! grep -E "$1" "$2"
 }
 
-# modules [KERNEL]: all that are installed, by the path below its folder.
+# modules [KERNEL]: print the installed modules, by their paths below the kernel's folder.
 modules()
 {
 	local dir=$root/lib
@@ -106,7 +105,7 @@ modules()
 	(cd "$dir/modules/${1:-6.99.0-new}" && find . -name 'twheel.ko*' -printf '%P\n')
 }
 
-# sum_of MODULE: of the sources that it was built from.
+# sum_of MODULE: print the sum of the sources that it was built from.
 sum_of()
 {
 	modinfo -F srcversion "$1"
@@ -117,27 +116,27 @@ sum_of_sources()
 	cat "$tree"/twheel_*.c "$tree"/engine/*.[ch] | md5sum | cut -c 1-24
 }
 
-# of_sources SUM [KERNEL]: the only module there was built from these.
+# of_sources SUM [KERNEL]: the kernel has one module, which was built from these sources.
 of_sources()
 {
 	[ "$(modules "${2:-6.99.0-new}" | wc -l)" = 1 ]
 	[ "$(sum_of "$root/lib/modules/${2:-6.99.0-new}/$(modules "${2:-6.99.0-new}")")" = "$1" ]
 }
 
-# A change of the sources without one of the version.
+# Change the sources, but not the version.
 change()
 {
 	echo '/* a change */' >>"$tree/twheel_main.c"
 }
 
-# new_version [VERSION]: with a change; without one, of the sources alone.
+# new_version [VERSION]: change the sources and, if given, the version.
 new_version()
 {
 	change
 	[ $# = 0 ] || sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$1\"/" "$tree/dkms.conf"
 }
 
-# all_files FOLDER: with what is in them.
+# all_files FOLDER: list all files and sums of their contents.
 all_files()
 {
 	(cd "$1" && find . -printf '%y %m %p %l\n' -type f -exec cksum {} + | sort)
@@ -148,7 +147,7 @@ nothing_is_left()
 	! find "$root" -name '*twheel*' | grep -vE '/(dkms|src)$'
 }
 
-# in_dkms ACTION ARGUMENT...: dkms with its trees below the same folder.
+# in_dkms ACTION ARGUMENT...: call dkms with all its trees below $root.
 in_dkms()
 {
 	mkdir -p "$root/var/lib/dkms"
@@ -156,8 +155,8 @@ in_dkms()
 		--installtree "$root/lib/modules" --no-depmod
 }
 
-# at_step NAME NUMBER DO: from here on, the NUMBERth time that NAME is started, DO is done
-# instead: "fail", or "kill", which ends the script that has started it.
+# at_step NAME NUMBER DO: replace the NUMBERth start of the program NAME: "fail" exits with 1,
+# "kill" kills the calling script.
 at_step()
 {
 	local real
@@ -179,7 +178,7 @@ at_step()
 	export PATH="$work/bin:$PATH"
 }
 
-# From here on all is as it should be. Fails if that step was never reached.
+# Stop replacing. Fail if that step was never reached.
 no_step()
 {
 	[ "$(<"$work/steps")" -le 0 ] || { echo "the step was not reached"; return 1; }

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # common.sh and those that source this set and use the rest
-# Sourced by bare.sh and packages.sh, after common.sh: bare Debian systems, in folders. They need
+# Sourced by bare.sh and packages.sh, after common.sh: bare Debian systems in folders. They need
 # root, and the package debootstrap.
 #
 # .cache/bare/SUITE     as debootstrap made it; never entered
 # .cache/bare/debs      packages that apt has downloaded in the systems
 # .cache/bare/run.*     a copy of SUITE while it is used
-# .cache/bare/logs      what was said
+# .cache/bare/logs      output of the commands
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
 bare=$cache/bare
-# The system in use.
+# The system that is in use.
 root=
 
-# README names these, and they need certificates to fetch a clone.
+# README asks users to install git and make. A clone also needs certificates.
 packages=git,make,ca-certificates
 
-# This runs as PID 1 in namespaces of its own, so that no mount and no process outlives it:
-# $1 is the system, $2 the packages, and the rest is the command. It does not use chroot,
-# under which the kernel refuses a user namespace, and the test of dkms makes one.
+# This script runs as PID 1 in namespaces of its own, so that no mount and no process outlives it:
+# $1 is the system, $2 the folder for packages, and the rest is the command. It uses pivot_root:
+# in a chroot, the kernel refuses user namespaces, which the test of dkms needs.
 # shellcheck disable=SC2016 # that shell expands it
 inside='
 set -e
@@ -37,7 +37,8 @@ cd /
 shift 2
 exec "$@"'
 
-# enter ROOT COMMAND...: while it runs, $bare/running has the process to be killed.
+# enter ROOT COMMAND...: run a command in a system. Meanwhile, $bare/running has the process to
+# kill.
 enter()
 {
 	local status=0
@@ -51,7 +52,7 @@ enter()
 	return $status
 }
 
-# make_suite SUITE: once.
+# make_suite SUITE: make a system, unless it is there.
 make_suite()
 {
 	local dir=$bare/$1
@@ -64,7 +65,7 @@ make_suite()
 	mv "$dir.tmp" "$dir"
 }
 
-# copy_suite SUITE: a fresh system, $root.
+# copy_suite SUITE: make a fresh system, $root.
 copy_suite()
 {
 	root=$(mktemp -d "$bare/run.XXXXXX")
@@ -72,7 +73,7 @@ copy_suite()
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 }
 
-# The mounts of the system are gone with its last process.
+# Remove the system. Its mounts end with its last process.
 remove_system()
 {
 	local running
@@ -85,7 +86,7 @@ remove_system()
 	root=
 }
 
-# One run at a time.
+# Allow one run at a time.
 lock_systems()
 {
 	[ "$(id -u)" = 0 ] || die "a bare system is made as root"

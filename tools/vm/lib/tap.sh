@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # others read these
-# Sourced: many TAP streams become one, numbered through and counted.
+# Sourced: merge many TAP streams into one, numbered and counted.
 
 passed=0
 failed=0
 skipped=0
-# How long each part took, "SECONDS NAME"; the longest are told at the end.
+# The duration of each part, "SECONDS NAME". The longest are printed at the end.
 durations=()
-# Told once more at the end, where they are seen: what failed comes last, each with
-# some of what was said about it.
+# Lines that are printed again at the end. Failures come last, each with some of its output.
 skips=()
 failures=()
 
-# Set in a lane, see guest-tests.sh, whose results are counted by who reads it.
+# Set in a lane, see guest-tests.sh: the process that reads the lane counts its results.
 in_lane=
 
-# The names that are asked for, and those among them that are not: patterns of the shell.
+# The patterns of TESTS= and EXCEPT=, as in the shell.
 read -ra patterns <<<"${TESTS:-*}"
 read -ra except <<<"${EXCEPT:-}"
 
-# Of the stream that is being read: its name, plan, results, and what else it
-# said, which is shown when something failed. The test that is under way begins at
-# test_start; test_runs if the harness has announced it.
+# The state of the stream that is being read: its name, plan, results, and its other output, which
+# is shown if a result fails. The current test's output begins at test_start; test_runs is set if
+# the harness has announced the test.
 stream=
 planned=
 seen=0
@@ -31,13 +30,13 @@ transcript=()
 test_start=0
 test_runs=
 
-# result ok|'not ok' DESCRIPTION [REASON...]: one result of the whole run.
+# result ok|'not ok' DESCRIPTION [REASON...]: print one result of the whole run.
 result()
 {
 	local verdict=$1 what=$2
 	shift 2
 
-	# An expected failure is no pass either.
+	# An expected failure does not count as passed.
 	if [[ $verdict = ok && $what =~ \#\ *(SKIP|XFAIL) ]]; then
 		skipped=$((skipped + 1))
 		skips+=("skipped: $what")
@@ -62,16 +61,15 @@ stream_begin()
 	test_runs=
 }
 
-# stream_note ok|'not ok' WHAT [REASON...]: a result about the stream, not one of its
-# own.
+# stream_note ok|'not ok' WHAT [REASON...]: print a result about the stream.
 stream_note()
 {
 	[ "$1" = ok ] || stream_failed=1
 	result "$1" "$stream: $2" "${@:3}"
 }
 
-# A few lines of what the test that has just failed said: where the harness found
-# something else than it expected, or its last words.
+# Set `reasons' to a few lines of output of the test that has just failed: the harness's unmet
+# expectations or, if there are none, the last lines.
 test_reasons()
 {
 	local line words=()
@@ -87,8 +85,8 @@ test_reasons()
 	reasons=("${reasons[@]:0:3}")
 }
 
-# The test that is under way has ended: what it said is kept if it failed. Programs
-# that do not announce a test may say of one that failed what comes after its result.
+# The current test has ended: keep its output if it failed. If a program does not announce its
+# tests, it may print more about a failure after the result.
 test_ends()
 {
 	local verdict=$1 what=$2 reasons=()
@@ -129,7 +127,7 @@ stream_line()
 	transcript+=("${line#\# }")
 }
 
-# stream_end STATUS: the stream is complete; STATUS is its program's.
+# stream_end STATUS: the stream is complete. STATUS is its program's exit status.
 stream_end()
 {
 	local status=$1
@@ -139,13 +137,13 @@ stream_end()
 	elif [ "$status" != 0 ] && [ $stream_failed = 0 ] && [ "$planned" != 0 ]; then
 		stream_note 'not ok' "exits as its results say (all ok, exit status $status)"
 	fi
-	# With V=1 it has been shown already.
+	# V=1 has shown it already.
 	if [ $stream_failed != 0 ] && [ -z "${verbose:-}" ]; then
 		show "$stream said" "${transcript[@]}"
 	fi
 }
 
-# wanted NAME: does TESTS= ask for it, and EXCEPT= not leave it out?
+# wanted NAME: is the name in TESTS=, and not in EXCEPT=?
 wanted()
 {
 	local pattern
@@ -161,14 +159,14 @@ wanted()
 	return 1
 }
 
-# took_since SECONDS NAME: a part that began when the shell's clock stood there.
+# took_since SECONDS NAME: record the duration of a part that began at that value of $SECONDS.
 took_since()
 {
 	durations+=("$((SECONDS - $1)) $2")
 	[ -z "$in_lane" ] || echo "@took ${durations[-1]}"
 }
 
-# The ten longest: who wants a shorter run begins with these.
+# Print the ten longest parts, for users who want a shorter run.
 report_slowest()
 {
 	[ ${#durations[@]} -gt 1 ] || return 0
@@ -176,7 +174,7 @@ report_slowest()
 		sed -n '1,10s/^\([0-9]*\) \(.*\)/\2 \1/p' | paste -sd, | sed 's/,/, /g')"
 }
 
-# host_test NAME COMMAND...: one that prints TAP here.
+# host_test NAME COMMAND...: run a test on the host that prints TAP.
 host_test()
 {
 	local name=$1 line status=0 began=$SECONDS
@@ -202,7 +200,7 @@ show()
 	echo "# ----"
 }
 
-# The plan, and the last lines of the run.
+# Print the plan, and the last lines of the run.
 tap_summary()
 {
 	echo "1..$((passed + failed + skipped))"

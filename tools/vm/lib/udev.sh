@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced by setup.sh, after common.sh and apt.sh: a Debian that is as small as can be, with
-# the real udev.
+# Sourced by setup.sh, after common.sh and apt.sh: a minimal Debian with the real udev.
 
-# get_udev SUITE: the root of the virtual machine in selftests/host/udev.sh, below .cache/udev:
-# the udev of that Debian, and the programs that an installation runs. Documents and the
-# database of hardware are left out.
+# get_udev SUITE: make the root of the virtual machine for selftests/host/udev.sh, below
+# .cache/udev, with the udev of that Debian and the programs that an installation runs. Leave out
+# documents and the hardware database.
 get_udev()
 {
 	local dir=$cache/udev/$1 tmp=$cache/udev/$1.tmp folder libssl=libssl3
