@@ -7,18 +7,18 @@
 # debootstrap.
 #
 # SUITES='bookworm trixie'   USERS='root user'   LOCALES='C de_DE.UTF-8'
-# TARGETS='demo test'        CACHE=.cache copies what that folder has of kernels and
-#                            compilers, instead of fetching it each time
-# KEEP=1 leaves the systems that have failed.
-# TESTS, EXCEPT, KERNELS and their like are for the runs.
+# TARGETS='demo test'        CACHE=.cache: copy kernels and compilers from that folder
+#                            instead of fetching them each time
+# KEEP=1 keeps the systems in which a target has failed.
+# TESTS, EXCEPT, KERNELS and the like are passed on to each run.
 #
-# For a user without root, root runs the command that make names, and the user then calls
-# make again.
+# If make asks a user without root to run a command as root, the script runs it as root, and
+# the user calls make again.
 #
 # .cache/bare/logs      SUITE-USER-LOCALE-TARGET.log
 # shellcheck source-path=SCRIPTDIR
 
-# These choose tests within a run, and not among the runs.
+# These choose tests within a run. They do not choose runs.
 handed_on=()
 for name in TESTS EXCEPT KERNELS SMP LANES TEST_TIMEOUT V DEBIAN_MIRROR http_proxy https_proxy; do
 	[ -z "${!name:-}" ] || handed_on+=("$name=${!name}")
@@ -33,10 +33,10 @@ read -ra suites <<<"${SUITES:-bookworm trixie}"
 read -ra users <<<"${USERS:-root user}"
 read -ra locales <<<"${LOCALES:-C de_DE.UTF-8}"
 read -ra targets <<<"${TARGETS:-demo test}"
-# What may be copied from CACHE.
+# The parts of CACHE that are copied.
 parts=(apt apt-trixie busybox jobs kselftest loops python trixie kernels/6.1 kernels/6.12 kernels/7.3)
 
-# as USER LOCALE COMMAND...: in $root, with an environment as after login.
+# as USER LOCALE COMMAND...: run in $root, with the environment of a login.
 as()
 {
 	local user=$1 home=/root path=/usr/local/bin:/usr/bin:/bin language=()
@@ -53,7 +53,7 @@ as()
 		"${handed_on[@]}" "${@:3}" </dev/null
 }
 
-# Without the package, programs would go on in English.
+# If the package were missing, programs would print English.
 add_locale()
 {
 	[ "$1" != C ] || return 0
@@ -61,7 +61,7 @@ add_locale()
 		localedef -i ${1%.*} -f ${1#*.} $1"
 }
 
-# make_system SUITE USER LOCALE: $root, with a clone in the user's home.
+# make_system SUITE USER LOCALE: make a system in $root, with a clone in the user's home.
 make_system()
 {
 	local suite=$1 user=$2 home=/root part copied
@@ -80,8 +80,8 @@ make_system()
 	as root C chown -R "$user:$user" "$home/twheel"
 }
 
-# run_target USER LOCALE TARGET LOG: a command that make wants to be run as root is run
-# once.
+# run_target USER LOCALE TARGET LOG: if make wants a command to be run as root, run it and call
+# make once more.
 run_target()
 {
 	local command
@@ -97,7 +97,7 @@ run_target()
 	as "$1" "$2" make -C twheel "$3" 2>&1 | tee -a "$4"
 }
 
-# The demo prints no TAP: its exit status is the result.
+# The demo prints no TAP, so make a result of its exit status.
 as_tap()
 {
 	local status=0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make bench: twheel and its peers in virtual machines, see bench/. First the
-# machine whose clock counts instructions, then one with two CPUs and real time.
+# make bench: twheel and its peers in virtual machines, see bench/. First boot a machine whose
+# clock counts instructions, then one with two CPUs and real time.
 #
 # BENCH='arm cancel'  PEERS='twheel timerfd'  SIZES='1000 10000'
 # MODES='instructions time'
@@ -22,7 +22,7 @@ program=$build/bench/twheel-bench
 rows=$files/bench.csv
 recorded=$top/bench/recorded-$series.csv
 
-# Longer than the longest single measurement.
+# This is longer than the longest measurement.
 silence_limit=${TEST_TIMEOUT:-600}
 
 build_bench()
@@ -36,7 +36,7 @@ build_bench()
 		M="$build/bench/idle" modules
 }
 
-# The program is not static: its peers are libraries, which go where it looks.
+# The program is linked dynamically, since the peers are libraries: copy these too.
 pack_guest()
 {
 	local root=$files/root library
@@ -55,7 +55,7 @@ pack_guest()
 	pack_root "$root" "$files/initramfs"
 }
 
-# boot_bench CPUS ARGUMENTS QEMU-ARGUMENT...: a kernel as it comes, nothing traced.
+# boot_bench CPUS ARGUMENTS QEMU-ARGUMENT...: boot Debian's kernel, without tracing.
 boot_bench()
 {
 	local cpus=$1 arguments=$2
@@ -69,8 +69,8 @@ watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 vm_mode=bench vm_bench=$arg
 		-serial "file:$console" -serial file:/dev/stdout </dev/null 9>&-
 }
 
-# One instruction takes one nanosecond, idle time none. Copies by `rep movsb' would
-# count each byte. What is random is the same in each run.
+# Each instruction takes one nanosecond, idle time none. Without ERMS, a copy is not counted byte
+# by byte. The seed makes each run the same.
 boot_counting()
 {
 	boot_bench 1 "$1 nokaslr norandmaps" -accel tcg,thread=single \
@@ -87,7 +87,7 @@ boot_timing()
 		-cpu "$([ "$accel" = kvm ] && echo host || echo max)"
 }
 
-# read_rows COMMAND...: boots, and takes down what the guest measures.
+# read_rows COMMAND...: boot a machine, and append the rows that it prints to $rows.
 read_rows()
 {
 	local line fd pid status=0 ended=
@@ -115,7 +115,7 @@ read_rows()
 	fi
 }
 
-# option NAME WORDS: for the guest's command line.
+# option NAME WORDS: print an option for the guest's command line.
 option()
 {
 	local words=${2// /,}
@@ -123,8 +123,8 @@ option()
 	[ -z "$words" ] || printf '%s' ";--$1=$words"
 }
 
-# What a count depends on, beside the module: a record of another kernel or compiler
-# is not compared with, see bench/report.c. The plots name kernel and date.
+# Print what a count depends on besides the module. bench/report.c does not compare with a record
+# of another kernel or compiler. The plots name kernel and date.
 surroundings()
 {
 	echo "# kernel: $(cat "$cache/kernels/$series/release")"
@@ -132,7 +132,7 @@ surroundings()
 	echo "# date: $(date -u +%F)"
 }
 
-# arguments WORKLOADS [SIZES [PEERS]]: what the caller wants has precedence.
+# arguments WORKLOADS [SIZES [PEERS]]: print the options; the caller's variables have precedence.
 arguments()
 {
 	option workloads "$1"
@@ -146,8 +146,8 @@ count()
 	read_rows boot_counting "--instructions$(arguments "${BENCH:-}")"
 }
 
-# An emulated machine cannot keep up with a million a second where each is a call.
-# Threads want as many processors; all else has two. What takes hours is not measured.
+# An emulated machine cannot do a million calls a second. `scale' and `shared' need a processor
+# for each thread; all else has two. Workloads that would take hours are left out.
 measure_time()
 {
 	local word cpus threads=() others=()
@@ -175,8 +175,8 @@ measure_time()
 	done
 }
 
-# merge_rows RECORD ROWS: the record, with what was counted now in place of what was counted
-# before. Rows of another kernel or compiler do not stay.
+# merge_rows RECORD ROWS: print the record, with the new rows in place of older ones. If kernel or
+# compiler differ, drop all older rows.
 merge_rows()
 {
 	local old=$1

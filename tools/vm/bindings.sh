@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make test-bindings: the bindings to other languages, each a folder below `bindings'. It builds
-# libtwheel, and each binding with it; runs the tests that need no device here; and boots a virtual
-# machine with the module for the others. A binding whose tools this machine lacks is skipped, and
-# counted as that. BINDINGS="python rust" chooses among them. It fetches the jars of Debian that Java
-# needs; make test, which runs the same without the device, has what is there.
+# make test-bindings: build libtwheel, and each binding below `bindings' with it; run the tests that
+# need no device here; and boot a virtual machine with the module for the others. If this machine
+# lacks the tools of a binding, the binding is skipped. BINDINGS="python rust" chooses among them.
+# The script fetches Debian's jars that Java needs. make test, which runs the same without the
+# device, uses the jars that are there.
 #
-# Each folder has a script for that, test.sh:
+# Each folder has a script test.sh:
 #
 #	test.sh needs		prints each tool that this machine lacks, one a line
 #	test.sh build DIR	builds the binding and its tests into that folder
 #	test.sh test DIR	runs the tests that need no device, and prints TAP
 #	test.sh device DIR	runs those that need /dev/twheel, in the virtual machine
 #
-# $TWHEEL_LIB is a folder with lib and include, filled by `make install-lib install-headers'. The
-# virtual machine finds all files by the same paths as this one.
+# $TWHEEL_LIB is a folder with lib and include, filled by `make install-lib install-headers'. Files
+# have the same paths in the virtual machine as here.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -27,7 +27,7 @@
 series=${kernels[-1]}
 files=$run/bindings
 
-# All there are, or those that were asked for.
+# Print the names of all bindings, or of those in BINDINGS.
 bindings()
 {
 	local name
@@ -44,7 +44,7 @@ have()
 	[[ $(type -P "$1") ]]
 }
 
-# One that does not build has failed, and the others go on.
+# If a binding does not build, count a failure and go on.
 build_binding()
 {
 	local name=$1 lacks
@@ -63,7 +63,7 @@ build_binding()
 	fi
 }
 
-# The runtimes that this machine has: an interpreter, and what it loads.
+# Put this machine's runtimes into the guest: each interpreter, and the files that it loads.
 bring_runtimes()
 {
 	local runtime=$files/runtime modules
@@ -71,7 +71,7 @@ bring_runtimes()
 	mkdir -p "$runtime/programs"
 	cp "$(type -P bash)" "$runtime/programs/"
 	! have node || cp "$(readlink -f "$(type -P node)")" "$runtime/programs/node"
-	# A part of Debian's node is there.
+	# Debian's node has a part of its sources there.
 	[ ! -d /usr/share/nodejs ] || more_folders+=(/usr/share/nodejs=/usr/share/nodejs)
 	[ ! -d "$cache/python-cffi" ] || more_folders+=("$cache/python-cffi/usr=/usr")
 	if have jlink; then
@@ -84,8 +84,8 @@ bring_runtimes()
 	more_folders+=("$runtime/programs=/programs" "$runtime/libraries=/")
 }
 
-# What all these programs and libraries need of this machine's. Those of its own are where a
-# runtime looks for them.
+# Copy the libraries that all these programs need. A runtime finds its own libraries in its
+# folder, so leave those out.
 bring_libraries()
 {
 	local root=$files/runtime/libraries
@@ -98,14 +98,15 @@ bring_libraries()
 		(cd "$root/lib/x86_64-linux-gnu" && xargs rm -f)
 }
 
-# bring FOLDER: a part of this tree, below /tree, which the guest gives the path of the tree: that
-# may be in a folder such as /tmp, which the guest mounts.
+# bring FOLDER: put a folder of this tree below /tree in the guest. The guest links this tree's
+# path to /tree: the path itself may be in a folder such as /tmp, which the guest mounts.
 bring()
 {
 	more_folders+=("$1=/tree${1#"$top"}")
 }
 
-# The script that runs in the guest. It says which binding comes, and how it ended.
+# Print the script for the guest. It prints the name of each binding, and its exit status at the
+# end.
 guest_script()
 {
 	local name
@@ -124,7 +125,7 @@ guest_script()
 	done
 }
 
-# What the guest says: a TAP stream for each binding.
+# Boot the guest. It prints a TAP stream for each binding.
 in_the_machine()
 {
 	local console=$files/console.log line

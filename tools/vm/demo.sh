@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make demo: the newest of the kernels, the module, and examples/idle-server on the
-# terminal, by processes that share a wheel on the device, one of which is killed; then
-# shortly once more, in one process with a wheel of its own. Its exit status is ours.
+# make demo: boot the newest of the kernels with the module, and run examples/idle-server on the
+# terminal: first as processes that share a wheel on the device, one of which is killed, then
+# shortly as one process with a wheel of its own. The script exits with the status of the example.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -11,7 +11,7 @@
 . "$(dirname "$0")/lib/boot.sh"
 
 program=${DEMO:-idle-server}
-# What is run in the guest: separated by commas, with semicolons for blanks.
+# The commands for the guest, separated by commas, with semicolons for blanks.
 runs=${DEMO:-idle-server;--connections=4000,idle-server;--local;--connections=1000;--seconds=8;--idle=4;--request=2}
 series=${kernels[-1]}
 files=$run/demo
@@ -27,8 +27,8 @@ make_initramfs "$files/initramfs" "$(module_tree "$series")/twheel.ko" "${progra
 say "booting $(cat "$cache/kernels/$series/release") in a virtual machine for examples/$program"
 for _ in 1 2 3; do
 	rm -f "$files/status"
-	# The emulator opens the file by its name: a log would begin anew there, and a
-	# socket cannot be opened. To a pipe it just writes.
+	# Let the emulator write to a pipe. It opens /dev/stdout by name: that would truncate a
+	# log, and fails for a socket.
 	(boot "$series" "$files/initramfs" "vm_mode=demo vm_demo=$runs" \
 		-serial "file:$files/console.log" -serial file:/dev/stdout \
 		-serial "file:$files/status" </dev/null) | cat ||

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make languages: the smallest program in each of nine languages, examples/languages, in a
-# virtual machine. Those whose compiler or interpreter this machine has are built here and run
-# there; the others are skipped, and counted as that. make test runs those that need nothing of
-# the kind: C, C++, shell and Python.
+# make languages: run the smallest program in each of nine languages, examples/languages, in a
+# virtual machine. The programs are built here, if this machine has the compiler or interpreter;
+# the others are skipped. make test runs those that need no runtime of their own: C, C++, shell
+# and Python.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -20,8 +20,8 @@ have()
 	[[ $(type -P "$1") ]]
 }
 
-# bring FOLDER PATH PROGRAM...: the folder goes to that place in the guest, and its programs are
-# found there; what libraries they need goes with them.
+# bring FOLDER PATH PROGRAM...: put the folder at PATH in the guest, make its programs callable,
+# and add the libraries that they need.
 bring()
 {
 	local folder=$1 path=$2 program
@@ -34,12 +34,12 @@ bring()
 	find "$folder" -type f -size +4k \( -name '*.so' -o -perm -u+x \) >"$files/list"
 	mapfile -t programs <"$files/list"
 	copy_libraries "$files/libraries" "${programs[@]}"
-	# Those of its own are where it looks for them.
+	# Libraries of the folder are found there.
 	find "$folder" -name '*.so' -printf '%f\n' |
 		(cd "$files/libraries/lib/x86_64-linux-gnu" && xargs rm -f)
 }
 
-# The runtimes, by what each of them has for that.
+# Put the runtimes into the guest.
 bring_runtimes()
 {
 	local root
@@ -59,7 +59,7 @@ bring_runtimes()
 		"$files/programs=/programs/languages")
 }
 
-# What the programs print, as TAP.
+# Print the output of the programs, which is TAP.
 in_the_machine()
 {
 	local console=$files/console.log

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make model: what spin proves about the state word, and the mistakes that it has
-# to find. See selftests/model.
+# make model: run spin on the model of the state word, and on the mistakes that it must find. See
+# selftests/model.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make mutants: puts each mistake of selftests/mutants into the module, one at a time, and
-# shows that the program nearest to it fails. One machine has many of these modules: each
-# is loaded for its program, which first has to pass on the module as it is.
+# make mutants: put each mistake of selftests/mutants into the module, one at a time, and check
+# that the program nearest to it fails. One machine gets many of these modules, and loads each for
+# its program. The program must first pass with the unbroken module.
 #
 # selftests/mutants/mutants.pl says how a mutant is written. Those of the library are the area
 # `lib': selftests/lib/mutations.sh makes them, and runs its tests on this machine.
@@ -25,14 +25,14 @@ work=$build/mutants
 lanes=${LANES:-3}
 read -ra chosen <<<"${MUTANTS:-*}"
 
-# How long a program may take. A mistake that makes it hang shows by the limit of that test,
-# which is a quarter of this; the limits of those that begin late are shorter, so what fails in the
-# last seconds (TW_LAST_WORDS_S in selftests/twheel_test.h) may only have been late.
+# The time limit of a program. If a mistake makes a test hang, that test's limit ends it, which is
+# a quarter of this. Tests that begin late have shorter limits: if a test fails in the last
+# seconds (TW_LAST_WORDS_S in selftests/twheel_test.h), it may only have been late.
 export TEST_TIMEOUT=${TEST_TIMEOUT:-90}
 program_limit=$TEST_TIMEOUT
 late_after=$((program_limit - 5))
 silence_limit=$((program_limit + 60))
-# On this machine there is more that has to be compiled before.
+# A program on the host is also compiled in this time.
 host_limit=$((2 * program_limit))
 
 mutants()
@@ -40,13 +40,13 @@ mutants()
 	perl "$top/selftests/mutants/mutants.pl" "$@"
 }
 
-# Those of the library, as `list' prints the others.
+# Print the library's mutants, in the form of `mutants.pl list'.
 lib_mutants()
 {
 	bash "$top/selftests/lib/mutations.sh" list | sed 's,.*,lib/& lib lib,'
 }
 
-# chosen AREA/NAME
+# chosen AREA/NAME: does a pattern of MUTANTS match?
 chosen()
 {
 	local pattern
@@ -59,7 +59,7 @@ chosen()
 	return 1
 }
 
-# Each mutant by its name; "unbroken" has none of these.
+# The mutants. "unbroken" is not one of them.
 names=()
 declare -A program_of=() kernel_of=() test_of=() taken=() verdict_of=()
 list_mutants()
@@ -88,7 +88,7 @@ is_host_program()
 	[[ " ${hosted[*]} " = *" $1 "* ]]
 }
 
-# guest_program PROGRAM: its name in the guest.
+# guest_program PROGRAM: print its name in the guest.
 guest_program()
 {
 	[ "$1" != kunit ] && echo "$1" || echo twheel_kunit_module.sh
@@ -97,7 +97,7 @@ guest_program()
 # Mutants whose nearest test runs on this machine
 # -----------------------------------------------
 
-# The whole tree, with a cache of its own that has what was fetched.
+# Copy the whole tree, with a .cache that links to the downloads.
 copy_tree()
 {
 	local dir=$1 file
@@ -112,7 +112,7 @@ copy_tree()
 	done
 }
 
-# host_verdict PROGRAM DIR: "passed", "late", or what failed.
+# host_verdict PROGRAM DIR: print "passed", "late", or the failure.
 host_verdict()
 {
 	local program=$1 dir=$2 found status=0 script=(bash tools/vm/test.sh)
@@ -172,8 +172,8 @@ run_host()
 	rm -rf "$dir"
 }
 
-# The library's
-# -------------
+# Mutants of the library
+# ----------------------
 
 # run_lib_lane LANE NAME...
 run_lib_lane()
@@ -215,8 +215,8 @@ run_lib()
 # ----------------
 
 module_options=()
-# options_of SERIES: sets module_options, as build_module() has them, less what fuzzers need
-# and the debug information.
+# options_of SERIES: set module_options like build_module(), but without debug information and the
+# options for fuzzers.
 options_of()
 {
 	module_options=("${no_debug_info[@]}")
@@ -225,7 +225,7 @@ options_of()
 	esac
 }
 
-# make_module SERIES KIND TREE: a module, or the one with the KUnit suites.
+# make_module SERIES KIND TREE: build the module, or the one with the KUnit suites.
 make_module()
 {
 	local dir=$3
@@ -250,7 +250,7 @@ kind_of()
 	[ "$1" = kunit ] && echo kunit || echo module
 }
 
-# What a product depends on: equal keys, equal products.
+# Print a sum of the sources: if it is equal, the products are equal.
 sources_key()
 {
 	(cd "$top" && cat Kbuild Makefile dkms.conf twheel_*.c engine/* include/* selftests/syncpoints/syncpoint.c \
@@ -259,8 +259,8 @@ sources_key()
 	cat "$cache/kernels/$1/release") | sha256sum | cut -c 1-16
 }
 
-# build_lane SERIES KIND LANE NAME...: kbuild takes a tree as it was before if it stands
-# where it stood, and only the files that a mutant has changed are compiled.
+# build_lane SERIES KIND LANE NAME...: build modules in copies of a built tree at the same place.
+# There, kbuild compiles only the files that the mutant has changed.
 build_lane()
 {
 	local series=$1 kind=$2 lane=$3 name why ko key dir=$work/$1.$2.$3 store=$work/$1.$2 base
@@ -339,7 +339,7 @@ build_mutants()
 # In the machine
 # --------------
 
-# The lines of the list of a lane: what each is called, and its program.
+# The names and programs of the lines in a lane's list.
 line_names=()
 line_programs=()
 
@@ -356,7 +356,7 @@ add_line()
 	echo "$name $ko $(guest_program "$program") ${test_of[$name]:-}" >>"$root/list"
 }
 
-# The line that is being run. `late' says that the program ran out of time.
+# The line that is being run. line_late is set if the program ran out of time.
 at=0
 
 line_log=()
@@ -365,7 +365,7 @@ line_planned=
 line_seen=0
 line_began=
 line_late=
-# What the kernel complained of.
+# The first complaint of the kernel.
 complaint=
 line_begin()
 {
@@ -374,7 +374,8 @@ line_begin()
 	line_began=$EPOCHSECONDS
 }
 
-# line_fails WHAT: unless something failed before. A test may fail by its program's end only.
+# line_fails WHAT: record the first failure. If it comes late, the program may only have run out
+# of time.
 line_fails()
 {
 	[ -z "$line_failed" ] || return 0
@@ -382,7 +383,7 @@ line_fails()
 	[ $((EPOCHSECONDS - line_began)) -lt $late_after ] || line_late=1
 }
 
-# line_judge WHAT: what failed first, or nothing.
+# line_judge WHAT: the verdict, from the first failure; WHAT is empty if there is none.
 line_judge()
 {
 	local name=${line_names[at - 1]} program=${line_programs[at - 1]} what=$1
@@ -418,9 +419,10 @@ line_end()
 	line_judge "$line_failed"
 }
 
-# machine_runs LANE FROM: boots, and reads. `at' is the line where the machine ended, `ended'
-# says how: "all"; "stopped" after a line, on purpose or not; "died" within one, `silent' if it said
-# nothing any more. A machine whose kernel has complained is ended.
+# machine_runs LANE FROM: boot a machine and read its output. Sets `at' to the line where the
+# machine ended, and `ended': "all"; "stopped" after a line, on purpose or not; "died" within a
+# line, with `silent' if it printed nothing any more. If the kernel complains, the machine is
+# ended.
 machine_runs()
 {
 	local lane=$1 from=$2 line fd pid status=0 in_line=
@@ -444,7 +446,7 @@ machine_runs()
 		'@end '*)
 			line_end "${line#@end }"
 			in_line=''
-			# What is found after that may be due to this mistake; and lockdep is off.
+			# A later failure might be due to this mistake. Also, lockdep is off now.
 			[ -z "$complaint" ] || { kill $pid; break; }
 			;;
 		'@all') ended=all ;;
@@ -464,7 +466,7 @@ machine_runs()
 	[ "$ended" = all ] || [ -n "$in_line" ] || ended=stopped
 }
 
-# last_words CONSOLE: the complaint of a kernel that died, or the last that it said.
+# last_words CONSOLE: print the complaint of a kernel that died, or its last line.
 last_words()
 {
 	local words
@@ -474,8 +476,8 @@ last_words()
 		sed -n '1{s/^[^]]*] *//; p}'
 }
 
-# run_lane SERIES LANE PROGRAM:PART:PARTS...: the mutants that have these programs, or every
-# so manieth of them.
+# run_lane SERIES LANE PROGRAM:PART:PARTS...: run the mutants of these programs. If PARTS is
+# greater than 1, take each PARTSth mutant.
 run_lane()
 {
 	local series=$1 lane=$2 program name root=$work/$1.more.$2 from=1 slips=0 ended silent first
@@ -515,11 +517,12 @@ run_lane()
 			slips=$((slips + 1))
 			from=$((at < first ? first : at))
 		elif [ "$ended" = died ] && [ "$at" -gt "$first" ]; then
-			# It may be due to the mistake before: once more, and alone.
+			# The mistake before may be the cause: run the line again, in a fresh
+			# machine.
 			from=$at
 		elif [ "$ended" = died ]; then
 			[ "$at" -ge "$first" ] || line_begin "$first"
-			# A machine that has become silent is late, unless its kernel says why.
+			# A machine that became silent is late, unless its kernel gives a reason.
 			line_late=$silent
 			! find_complaints <"$work/$series.console.$lane.log" >/dev/null || line_late=''
 			line_judge "the machine lives: $(last_words "$work/$series.console.$lane.log")"
@@ -531,7 +534,7 @@ run_lane()
 	rm -f "$work/$series.initramfs.$lane"
 }
 
-# pack_mutants SERIES LANE ROOT PROGRAM...: the guest, with all that it runs.
+# pack_mutants SERIES LANE ROOT PROGRAM...: pack the guest, with all that it runs.
 pack_mutants()
 {
 	local series=$1 lane=$2 root=$3 program file programs=()
@@ -544,17 +547,17 @@ pack_mutants()
 		done
 	done
 	more_modules=() more_files=()
-	# The folder goes to /lib, too.
+	# The folder is put into /lib as well.
 	make_initramfs "$work/$series.initramfs.$lane" "$root/mutants/list" "${programs[@]}"
 	(cd "$root" && mkdir lib && mv mutants lib/ && find . | cpio -o -H newc -R 0:0 --quiet) \
 		>>"$work/$series.initramfs.$lane"
 	rm -rf "$root"
 }
 
-# A program with more mutants than this is run in each lane, with a part of them.
+# If a program has more mutants than this, each lane runs a part of them.
 many=20
 
-# The programs of these mutants are dealt out to the lanes, the longest first.
+# Deal the programs of these mutants out to the lanes, the longest first.
 run_guests()
 {
 	local series=$1 lane program count part parts shares=()
@@ -579,7 +582,7 @@ run_guests()
 	wait
 }
 
-# Verdicts go through a pipe to the process that counts them.
+# Print verdicts to the process that counts them.
 # judge NAME caught|survived|late|broken SECONDS TEXT
 judge()
 {
@@ -621,7 +624,7 @@ run_all()
 	done
 }
 
-# Those programs of the guest that are asked for, and no others.
+# Build only the guest programs that are needed.
 build_programs()
 {
 	local kind name wanted
@@ -642,7 +645,7 @@ build_programs()
 	done
 }
 
-# The table, and what took longest.
+# Print a table of the areas.
 report_areas()
 {
 	local name

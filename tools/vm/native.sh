@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make bench-native: nanoseconds on this machine's processor. The module's objects, as the kernel's
-# build system makes them, are linked into a process, see bench/native, beside the kernel's own
-# timer_list and hrtimer. Needs x86-64.
+# make bench-native: measure nanoseconds on this machine's processor. The module's objects, as
+# kbuild makes them, are linked into a process, see bench/native, beside the kernel's own timer_list
+# and hrtimer. Needs x86-64.
 #
-# SIZES='1000 1000000'   how many timeouts pend; VECTORS='256' elements a call
-# BASE=commit            the module of this commit as well, in turn with this one
+# SIZES='1000 1000000'   how many timeouts are pending; VECTORS='256' elements a call
+# BASE=commit            measure the module of this commit too, in turn with this one
 # ROUNDS=3               each row is the least of the medians of so many rounds
-# RECORD=1               the rows of vectors of 256 become the record, bench/recorded-native.csv
+# RECORD=1               write the rows of vectors of 256 to the record, bench/recorded-native.csv
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -21,7 +21,7 @@ rounds=${ROUNDS:-3}
 native=$build/native
 rows=$run/native.csv
 
-# Functions of the kernel that do nothing here, and return 0.
+# Kernel functions that become stubs which return 0.
 nothing=(
 	kvfree vfree __free_pages is_vmalloc_addr
 	__rcu_read_lock __rcu_read_unlock synchronize_rcu rcu_barrier call_rcu call_rcu_hurry
@@ -34,7 +34,7 @@ nothing=(
 	address_space_init_once from_kuid from_kuid_munged __put_user_ns __check_object_size
 )
 
-# Of the same kind as another function, or the same data.
+# These functions or data get the address of another one of the same kind.
 aliases=(
 	const_pcpu_hot=pcpu_hot _copy_to_user=_copy_from_user
 	_raw_spin_lock_bh=_raw_spin_lock _raw_spin_lock_irq=_raw_spin_lock
@@ -42,8 +42,8 @@ aliases=(
 	_raw_spin_unlock_irqrestore=_raw_spin_unlock
 )
 
-# The linker's list of what is missing becomes stubs: data, what does nothing, or functions that
-# print their names.
+# Make a stub for each symbol that the linker misses: data, a function that returns 0, or one that
+# prints its name.
 link_native()
 {
 	local dir=$1 name objects
@@ -78,7 +78,7 @@ link_native()
 	gcc "${flags[@]}" -o "$dir/native" "${objects[@]}" "$dir/stubs.o"
 }
 
-# The kernel's timers, whose initialisation is static there.
+# Copy the kernel's timers, whose initialisation is static there.
 copy_timers()
 {
 	local dir=$1
@@ -99,7 +99,7 @@ copy_timers()
 	C
 }
 
-# build_native NAME COMMAND...: of the sources that the command packs.
+# build_native NAME COMMAND...: build from the sources that the command packs.
 build_native()
 {
 	local dir=$native/$1
@@ -114,7 +114,7 @@ build_native()
 	cat >>"$dir/Kbuild" <<-'KBUILD'
 		twheel-y += workload.o kernel.o timers/timer.o timers/hrtimer.o timers/rbtree.o
 		twheel-y += timers/timerqueue.o timers/rhashtable.o
-		# The kernel takes these out when it loads a module.
+		# The kernel removes these calls when it loads a module.
 		ccflags-remove-y += $(CC_FLAGS_FTRACE)
 		ccflags-y += -I$(src) -mfunction-return=keep -mindirect-branch=keep
 	KBUILD
@@ -165,7 +165,8 @@ for size in "${sizes[@]}"; do
 		done
 	done
 done
-# least FILE: of the rounds, one line for each row: WHO,WHAT,PENDING,A CALL,NS OF THIS[,NS OF BASE]
+# least FILE: print the least value of all rounds, a line each: WHO,WHAT,PENDING,A CALL,NS OF
+# THIS[,NS OF BASE]
 least()
 {
 	awk -F, '

@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make test-packages: the Debian packages of the last commit, on Debian 12 and 13: they are built
-# there, twice and for arm64 as well, lintian reads them, and they are installed, downgraded,
-# upgraded and purged in a system that had nothing of twheel before. The module is built by dkms
-# for the kernel of that Debian, whose headers alone are installed; it is not loaded. Those of
-# make module-packages are installed for two kernels of that Debian, by apt, where there is neither a
-# compiler nor headers. The bindings are built and tested with the languages of that Debian.
+# make test-packages: the Debian packages of the last commit, on Debian 12 and 13. They are built
+# there twice, and for arm64; lintian checks them; and they are installed, downgraded, upgraded and
+# purged in a system that never had twheel. dkms builds the module for the kernel of that Debian;
+# only the headers of the kernel are installed, and the module is not loaded. The packages of make
+# module-packages are installed by apt for two kernels of that Debian, in a system without a
+# compiler and headers. The bindings are built and tested with the languages of that Debian.
 #
-# SUITES='bookworm trixie'; TESTS='fleet-*' or 'bindings-*' runs these alone; KEEP=1 leaves the system that a test has failed in.
+# SUITES='bookworm trixie'; TESTS='fleet-*' or 'bindings-*' runs only these. If a test fails, KEEP=1
+# keeps its system.
 #
 # .cache/bare/tools-SUITE   a system that has the tools to build packages
-# .cache/bare/packages      what was built, by SUITE
+# .cache/bare/packages      the packages that were built, by SUITE
 # .cache/bare/logs          packages-SUITE.log
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
@@ -26,10 +27,10 @@ work=$bare/packages
 case_options=-ex
 fresh_tree() { :; }
 version=$(sh "$top/tools/version.sh")
-# An older release, which is the same but for its number.
+# An older release, which differs only in its number.
 old_version=0.0.9
 
-# In $root, by a shell. The rest are its arguments.
+# run_as USER SCRIPT [ARGUMENT...]: run a shell script in $root.
 run_as()
 {
 	enter "$root" chroot --userspec="$1:$1" / env -i HOME=/tmp LC_ALL=C.UTF-8 TERM=dumb \
@@ -40,7 +41,7 @@ run_as()
 as_root() { run_as root "$@"; }
 as_builder() { run_as builder "$@"; }
 
-# make_tools SUITE: once. $root is that system.
+# make_tools SUITE: make the system for building in $root, unless it is there.
 make_tools()
 {
 	root=$bare/tools-$1
@@ -61,8 +62,8 @@ make_tools()
 	mv "$root.tmp" "$root"
 }
 
-# build FOLDER VERSION OPTIONS ARGUMENT...: packages of that version, built in that folder. They
-# are in $debs.
+# build FOLDER VERSION OPTIONS ARGUMENT...: build the packages of that version in that folder.
+# They are in $debs.
 build()
 {
 	rm -rf "${root:?}/build"
@@ -74,7 +75,7 @@ build()
 	debs=$root/build/$1
 }
 
-# keep NAME: what was built, below $results.
+# keep NAME: copy the packages that were built to $results.
 keep()
 {
 	rm -rf "${results:?}/$1"
@@ -96,7 +97,7 @@ lintian_has_nothing_to_say()
 	[ -z "$said" ] || { echo "$said"; return 1; }
 }
 
-# Without the tests, which put nothing into a package.
+# Build without the tests, which add nothing to a package.
 another_build_in_another_folder_is_equal()
 {
 	local deb
@@ -128,7 +129,7 @@ they_are_built_for_arm64()
 	readelf -h "$root"/build/unpacked/usr/lib/aarch64-linux-gnu/libtwheel.so.1 | grep 'Machine:.*AArch64'
 }
 
-# unpack NAME: one of the new packages, below $work/unpacked.
+# unpack NAME: unpack one of the new packages into $work/unpacked.
 unpack()
 {
 	rm -rf "$work/unpacked"
@@ -149,7 +150,8 @@ the_library_is_hardened()
 	! grep -v -e '-fstack-protector-strong' "$work/producers" || return
 }
 
-# All files, but for what apt, dpkg, dkms and depmod note about themselves, and groups, which stay.
+# List all files except the databases of apt, dpkg, dkms and depmod, and except groups, which
+# stay.
 all_files()
 {
 	(cd "$root" && find . -xdev \( -path ./packages -o -path ./tmp -o -path ./proc -o -path ./sys -o \
@@ -159,7 +161,7 @@ all_files()
 		-printf '%y %m %p %l\n' | sort)
 }
 
-# installed NEW|OLD VERSION: and dpkg has nothing to complain of.
+# is_installed VERSION: all packages have this version, and dpkg reports no problem.
 is_installed()
 {
 	local files
@@ -176,7 +178,7 @@ is_installed()
 	[ "$(find "$root/var/lib/dkms/twheel" -mindepth 1 -maxdepth 1 -type d -printf '%f\n')" = "$1" ]
 }
 
-# put NAME: those packages take the place of what is there.
+# put NAME: install these packages in place of the present ones.
 put()
 {
 	rm -rf "${root:?}/packages"
@@ -209,7 +211,7 @@ they_are_upgraded()
 	is_installed "$version"
 }
 
-# As if somebody had installed the headers of a kernel that is too new.
+# Make headers of a kernel for which the module does not build.
 if_the_module_does_not_build_for_a_kernel_dpkg_goes_on()
 {
 	local headers=$root/usr/lib/modules/99.9.9-broken/build
@@ -267,7 +269,8 @@ suite_tests()
 
 # ---- the module, for machines without a compiler ------------------------------------
 
-# The packages of make module-packages for two kernels of that Debian, and those that they need.
+# Build the packages of make module-packages for two kernels of that Debian, and the packages that
+# they need.
 fleet_is_built()
 {
 	as_root 'apt-get install -y --no-install-recommends linux-headers-amd64 linux-headers-cloud-amd64 kmod openssl'
@@ -282,7 +285,7 @@ fleet_is_built()
 	keep fleet
 }
 
-# Their releases: "cloud" comes after "amd64".
+# Set $first and $second to the releases. The package "cloud" comes after "amd64".
 find_kernels()
 {
 	first=$(dpkg-deb -f "$results"/fleet/twheel-modules-*[0-9]-amd64_*.deb Package)
@@ -290,7 +293,7 @@ find_kernels()
 	first=${first#twheel-modules-} second=${second#twheel-modules-}
 }
 
-# offer FILE...: of the fleet's packages, in the repository of the machine.
+# offer FILE...: put some of these packages into the machine's repository.
 offer()
 {
 	local file
@@ -306,7 +309,7 @@ offer()
 	as_root 'apt-get update'
 }
 
-# offer_for RELEASE: the two packages for that kernel.
+# offer_for RELEASE: put both packages for that kernel into the repository.
 offer_for()
 {
 	local files
@@ -315,7 +318,7 @@ offer_for()
 	offer "${files[@]}"
 }
 
-# finds RELEASE: modprobe of that kernel would, and the module is signed.
+# finds RELEASE: modprobe would find the module for that kernel, and it is signed.
 finds()
 {
 	as_root 'test "$(modinfo -k "$1" -n twheel)" = "/lib/modules/$1/updates/twheel.ko"
@@ -351,7 +354,7 @@ the_next_kernel_comes_first_and_then_its_module()
 	nothing_to_build_with
 }
 
-# Of the two kernels it keeps what it likes, but a module with each.
+# apt may keep one kernel or both. It must keep the module of each kernel that it keeps.
 apt_keeps_the_module_as_long_as_its_kernel()
 {
 	local release kernel
@@ -409,7 +412,7 @@ their_languages_are_installed()
 		make -C /tree install-lib install-headers PREFIX=/twheel'
 }
 
-# Nothing is skipped here. What fails is in its lines, not in its exit status.
+# No test is skipped here. test.sh reports a failure by a line, not by its exit status.
 the_binding_passes()
 {
 	as_root '

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# setup.sh demo|shell|languages|test-bindings|test|check|arm64|build|fuzz|model|bench: gets what is
-# missing for the make target of that name; `build' is for those that build a kernel. Every step
-# leaves a file when it is complete, so that an interrupted set-up goes on where it
-# stopped, and a complete one takes no time.
+# setup.sh demo|shell|languages|test-bindings|test|check|arm64|build|fuzz|model|bench: fetch what
+# the make target of that name needs; `build' is for targets that build a kernel. Each step
+# leaves a file when it is complete. So an interrupted set-up continues where it stopped, and a
+# complete one takes no time.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -23,10 +23,9 @@ esac
 expect_debian "$purpose"
 mkdir -p "$cache"
 
-# package, and what for. The kernel's own tools (modpost, objtool, ...) come as
-# binaries in linux-kbuild, and need libelf1 and libssl3; kbuild runs pahole. What
-# has another name in another Debian has both: apt installs the right one by the
-# first.
+# package, and its purpose. The kernel's own tools (modpost, objtool, ...) are binaries in
+# linux-kbuild, and need libelf1 and libssl3; kbuild runs pahole. If a package has another name in
+# another Debian, both names are given: apt finds the right one by the first.
 tools_demo='
 gcc              builds the test programs
 gcc-12           is the compiler of the Debian kernels and their modules
@@ -38,7 +37,7 @@ kmod             has modinfo and depmod
 cpio             packs the guest
 qemu-system-x86  is the virtual machine
 '
-# gcc-multilib itself would remove compilers for other machines.
+# Do not install gcc-multilib itself: it conflicts with compilers for other machines.
 tools_shell="
 gcc-$(. /etc/os-release && [ "${VERSION_ID:-}" != 13 ] && echo 12 || echo 14)-multilib  compiles a test program for 32 bits
 liburing-dev     drives io_uring in another
@@ -94,7 +93,7 @@ flex             is used where a kernel is built
 libelf-dev       is used where a kernel is built
 '
 
-# installed NAME|NAME...: one of these packages is enough.
+# installed NAME|NAME...: is one of these packages installed?
 installed()
 {
 	local package status
@@ -129,7 +128,7 @@ install_tools()
 	[ ${#missing[@]} -eq 0 ] || host_apt_install "${missing[@]}"
 }
 
-# A kernel, by its series.
+# get_kernel SERIES: fetch or build a kernel.
 get_kernel()
 {
 	local series=$1 bzimage=arch/x86/boot/bzImage
@@ -148,7 +147,7 @@ get_kernel()
 	esac
 }
 
-# Nothing is installed: the packages are unpacked here.
+# Unpack the packages of a kernel, without installing them.
 get_debian_kernel()
 {
 	local series=$1 dir=$cache/kernels/$1 tmp
@@ -172,7 +171,7 @@ get_debian_kernel()
 		*) unpack "$deb" "$tmp" ;;
 		esac
 	done < <(deb_files "$dir/packages")
-	# The headers' Makefile names /usr/src; all else in there is relative.
+	# The headers' Makefile has the absolute path /usr/src; make it relative.
 	# shellcheck disable=SC2016 # the text is for make
 	sed -i 's|^include /usr/src/|include $(dir $(lastword $(MAKEFILE_LIST)))../|
 		s|^KBUILD_OUTPUT=/.*|KBUILD_OUTPUT := $(realpath $(dir $(lastword $(MAKEFILE_LIST))))|' \
@@ -188,7 +187,7 @@ get_debian_kernel()
 	use_suite bookworm
 }
 
-# The PREEMPT_RT kernel of series 6.12 is asked for as 6.12-rt.
+# Print the packages of a kernel. 6.12-rt is the PREEMPT_RT kernel of series 6.12.
 resolve_kernel()
 {
 	local series flavour=amd64 image release
@@ -196,7 +195,8 @@ resolve_kernel()
 	[[ $1 != *-arm64* ]] || flavour=arm64${1#*-arm64}
 	series=${1%-"$flavour"}
 	if [ "$suite" = bookworm ]; then
-		# The default kernel of a Debian release has no package named by its series.
+		# The default kernel of a Debian release has no package with the series in its
+		# name.
 		image=$( { depends "linux-image-$series-$flavour"; depends "linux-image-$flavour"; } |
 			grep -m 1 "^linux-image-${series%-rt}\\.") || true
 	else
@@ -211,7 +211,7 @@ resolve_kernel()
 		grep -E '^linux-(headers-.*-common(-rt)?|kbuild-[^ ]*)$'
 }
 
-# Unpacked, not installed: the package would replace a busybox that is there.
+# Unpack busybox: if it were installed, the package would replace the system's.
 get_busybox()
 {
 	local dir=$cache/busybox tmp=$cache/busybox.tmp
@@ -224,14 +224,14 @@ get_busybox()
 	drop_packages "$cache/busybox.packages"
 }
 
-# The event loops that examples/loops is built with. They are unpacked, not installed: the
-# packages of sd-event would bring another version of the system's init. A run without a
-# network goes on without them, and says so.
+# Get the event loops for examples/loops. Unpack them: if they were installed, those of sd-event
+# would replace the system's init by another version. If there is no network, print a message and
+# continue.
 get_loops()
 {
 	local dir=$cache/loops tmp=$cache/loops.tmp deb
 
-	# Older versions left some of the libraries in another folder than the others.
+	# Older versions put some of the libraries into another folder.
 	[ -L "$dir/lib" ] && return
 	(get_packages "$cache/loops.packages" printf '%s\n' libuv1-dev libuv1 libev-dev libev4 \
 		libevent-dev libevent-core-2.1-7 libglib2.0-dev libglib2.0-0 libpcre2-8-0 \
@@ -248,7 +248,7 @@ get_loops()
 	drop_packages "$cache/loops.packages"
 }
 
-# SQLite, which examples/jobs is built with. A run without a network goes on without it.
+# Get SQLite for examples/jobs. If there is no network, continue without it.
 get_jobs()
 {
 	local dir=$cache/jobs tmp=$cache/jobs.tmp deb
@@ -268,8 +268,8 @@ get_jobs()
 	drop_packages "$cache/jobs.packages"
 }
 
-# get_python NAME USE PACKAGE...: a Python of Debian 12 with these packages, in .cache/NAME. A run
-# without a network goes on without it, and says that what USE names is not run.
+# get_python NAME USE PACKAGE...: unpack a Python of Debian 12 with these packages into
+# .cache/NAME. If there is no network, continue and say that USE is not run.
 get_python()
 {
 	local dir=$cache/$1 packages=$cache/$1.packages tmp=$cache/$1.tmp use=$2 deb
@@ -290,8 +290,8 @@ get_python()
 	drop_packages "$packages"
 }
 
-# What makes bindings of libtwheel's headers in a test. It is unpacked, not installed, and
-# goes with the clang of this system. A run without a network goes on without it.
+# Get bindgen, which a test runs on libtwheel's headers, with the clang of this system. Unpack it.
+# If there is no network, continue without it.
 get_bindgen()
 {
 	local dir=$cache/bindgen tmp=$cache/bindgen.tmp
@@ -321,9 +321,9 @@ done
 [ "$purpose" != test ] || get_loops
 [ "$purpose" != test ] || get_jobs
 [[ $purpose != @(test|check) ]] || get_newer_tools
-# For an example in the guest: as much of it as Debian has in its smallest package.
+# Debian's smallest package of Python is enough for the example in the guest.
 [[ $purpose != @(test|languages) ]] || get_python python "the example in Python"
-# For the binding, here and in the guest: with what builds it.
+# The binding needs this Python here and in the guest, with the packages that build it.
 [[ $purpose != test-bindings ]] || get_python python-cffi "the binding for Python" \
 	libpython3.11-stdlib libpython3.11-dev libffi8 python3-cffi python3-cffi-backend \
 	python3-pycparser python3-ply python3-setuptools python3-pkg-resources \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make shell: a prompt in the virtual machine, with the module loaded and the
-# programs in PATH.
+# make shell: boot the virtual machine, and open a prompt with the module loaded and the programs
+# in PATH.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"

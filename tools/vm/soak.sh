@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make soak: the module in a User-mode Linux whose time is simulated; processing
-# takes none of it, and idle time is skipped. So hundreds of days pass in
-# minutes, and each expiry can be foretold to the tick. See selftests/soak.
+# make soak: run the module in a User-mode Linux with simulated time. Processing takes no time, and
+# idle time is skipped. So hundreds of days pass in minutes, and each expiry can be predicted to the
+# tick. See selftests/soak.
 #
 # SEED=number  DAYS=number  PENDING=number  PARTS=mix,steps,virtual,idle,rush
 # shellcheck source-path=SCRIPTDIR
@@ -17,11 +17,11 @@ series=6.12-uml
 files=$run/$series
 console=$files/console.log
 
-# A machine that says nothing for that long hangs: simulated time stands still
-# while something runs.
+# If a machine prints nothing for that long, it hangs: simulated time stands still while code
+# runs.
 silence_limit=${TEST_TIMEOUT:-900}
 
-# Where the realtime clock begins: 200 days before it has counted 2^31 seconds.
+# The start of the realtime clock: 200 days before it reaches 2^31 seconds.
 start_ns=$(((2147483648 - 200 * 86400) * 1000000000))
 
 build_soak()
@@ -30,7 +30,7 @@ build_soak()
 	quietly "$build/soak.log" make -C "$top/selftests/soak" OUTPUT="$build/soak"
 }
 
-# The program is the guest's init, and alone in it.
+# The program is the guest's init, and its only program.
 make_root()
 {
 	local root=$files/root
@@ -42,7 +42,7 @@ make_root()
 	pack_root "$root" "$files/initramfs"
 }
 
-# The options end up in the environment of init.
+# The options arrive in init's environment.
 boot_uml()
 {
 	local name options=()
@@ -57,7 +57,7 @@ boot_uml()
 		</dev/null 2>"$files/stderr.log" 9>&-
 }
 
-# report_speed "SECONDS PART": what has been simulated since the part began.
+# report_speed "SECONDS PART": print how much time was simulated since the part began.
 report_speed()
 {
 	local seconds=${1% *} part=${1#* }
@@ -90,7 +90,7 @@ run_soak()
 		*) stream_line "$line" ;;
 		esac
 	done
-	# More than 128 is read's word for a timeout.
+	# If read times out, it returns more than 128.
 	if [ "$reads" -gt 128 ]; then
 		why="the machine says something within $silence_limit s"
 		kill "$pid"

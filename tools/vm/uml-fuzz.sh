@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# twheel_fuzz in a User-mode Linux with KASAN, UBSAN, lockdep and kmemleak: one
-# processor, but the host's own speed, so that ten million calls take minutes.
-# Prints TAP; make fuzz calls it.
+# Run twheel_fuzz in a User-mode Linux with KASAN, UBSAN, lockdep and kmemleak. It has one
+# processor, but runs at the host's speed, so that ten million calls take minutes. Prints TAP;
+# make fuzz calls it.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/lib/common.sh"
@@ -27,7 +27,7 @@ pack_root "$files/root" "$files/initramfs"
 export TW_FUZZ_CALLS=${TW_FUZZ_CALLS:-10000000}
 mapfile -t settings < <(env | grep '^TW_[A-Z_]*=')
 
-# The console is on our standard output, between the lines of TAP.
+# The console is on standard output too, between the lines of TAP.
 "$kernel" mem=2G initrd="$files/initramfs" uml_dir="$files/" umid=fuzz quiet \
 	con=null con0=fd:0,fd:1 panic=-1 "${settings[@]}" \
 	</dev/null 2>"$files/stderr.log" |

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make test-upstream: `make upstream' into the kernel sources of Debian, and what becomes of it
-# there: the driver as a module and built in, the check of its header, its selftests, its KUnit
-# suites in user-mode Linux, checkpatch and kernel-doc, all of them those of that kernel. Then the
-# same for the first six patches of the series, one after the other.
+# make test-upstream: `make upstream' into the kernel sources of Debian, and tests of the result:
+# the driver as a module and built in, the check of its header, its selftests, its KUnit suites in
+# User-mode Linux, and that kernel's checkpatch and kernel-doc. Then the same after each of the
+# first six patches of the series.
 #
 # KERNELS="6.12 7.3"        which sources
 #
 # .cache/source-7.3         the source, as .cache/source is that of 6.12
-# .cache/build/upstream     a copy of each with the tree form in it, and what was built
+# .cache/build/upstream     a copy of each with the tree form in it, and the products
 # shellcheck source-path=SCRIPTDIR
 
 KERNELS=${UPSTREAM_KERNELS:-6.12 7.3}
@@ -28,7 +28,7 @@ options=(PRINTK BUG MODULES SMP HIGH_RES_TIMERS PROC_FS SYSFS DEBUG_FS FTRACE EN
 	POSIX_TIMERS IO_URING NAMESPACES TIME_NS USER_NS MULTIUSER NET KUNIT HEADERS_INSTALL UAPI_HEADER_TEST)
 fresh_tree() { :; }
 
-# Files are replaced there, never written to: so links do.
+# Files are replaced in the copy, never written to, so hard links are enough.
 tree_of_our_own()
 {
 	rm -rf "$tree" "$out"
@@ -54,7 +54,7 @@ kernel_make()
 	make -C "$tree" O="$out" ARCH=x86_64 -j"$(nproc)" "$@"
 }
 
-# builds_with SYMBOL=VALUE...: without a warning.
+# builds_with SYMBOL=VALUE...: the driver builds without a warning.
 builds_with()
 {
 	local option
@@ -74,7 +74,7 @@ builds_with()
 	[ -e "$out/$driver/tests/twheel_wheel_test.o" ]
 }
 
-# builds m|y: the suites are a module in either case.
+# builds m|y: the driver builds as a module or built in. The suites are a module.
 builds()
 {
 	builds_with TWHEEL="$1" TWHEEL_KUNIT_TEST=m && [ -e "$out/$driver/engine/run.o" ]
@@ -98,7 +98,8 @@ its_selftests_build()
 	[ -x "$out/kselftest/twheel/twheel_arm" ]
 }
 
-# its_kunit_suites_pass [HOW-MANY]: a regular expression; three digits are all of them.
+# its_kunit_suites_pass [HOW-MANY]: HOW-MANY is a regular expression. By default three digits, the
+# number of all cases.
 its_kunit_suites_pass()
 {
 	local ran=${1:-'[0-9]{3}'}
@@ -111,7 +112,7 @@ its_kunit_suites_pass()
 	grep -E "Ran $ran tests: passed: " "$out/kunit.log"
 }
 
-# checkpatch OPTION... FILE...: that of the tree.
+# checkpatch OPTION... FILE...: run the tree's checkpatch.
 checkpatch()
 {
 	(cd "$tree" && perl scripts/checkpatch.pl --strict --terse --show-types --no-summary "$@")
@@ -129,7 +130,7 @@ checkpatch_has_nothing_to_say()
 	mapfile -t list < <(written "^($driver/|include/uapi|Documentation/.*twheel)" | grep -v engine/trace.h)
 	checkpatch --file "${list[@]}"
 	checkpatch --ignore "$(IFS=,; echo "${tracepoints[*]}")" --file $driver/engine/trace.h
-	# These are lists of programs and options, and the types that the harness makes.
+	# The lists of programs and options, and the types that the harness defines.
 	mapfile -t list < <(written "^$tests/.*\.[ch]$")
 	printf '%s\n' 'FIXTURE_(?:DATA|VARIANT)\(\w+\)' '_Atomic\s+(?:unsigned\s+)?\w+' >"$types"
 	checkpatch --typedefsfile="$types" --ignore "$(IFS=,; echo "${userspace[*]},${harness[*]}")" \
@@ -152,7 +153,7 @@ the_series_is_written()
 	ls "$out"/patches/0007-*
 }
 
-# patch_tree NUMBER [OPTION]
+# patch_tree NUMBER [OPTION]: apply a patch of the series.
 patch_tree()
 {
 	patch -d "$tree" -p1 -s --no-backup-if-mismatch "${@:2}" <"$(echo "$out"/patches/000"$1"-*)"
@@ -169,7 +170,7 @@ its_patches_can_be_taken_back()
 	! grep -rl twheel "$tree"/drivers/misc/{Kconfig,Makefile} "$tree/MAINTAINERS"
 }
 
-# patch_does NUMBER: what is said below of one patch.
+# patch_does NUMBER: apply a patch and run its checks.
 patch_does()
 {
 	patch_tree "$1"
@@ -198,11 +199,11 @@ patch_4_builds() { patch_does 4; }
 patch_5_builds() { patch_does 5; }
 patch_6_is_a_document() { patch_does 6; }
 
-# The numbers of their cases are those of the wheel, and of all that fits.
+# Patch 1 has the cases of the wheel alone. After patch 3, three digits of cases must run.
 kunit_passes_after_patch_1() { its_kunit_suites_pass '[0-9]+'; }
 kunit_passes_after_patch_3() { its_kunit_suites_pass; }
 
-# The sources after patch 5 in the layout of the project, whose machine runs the programs.
+# Put the sources after patch 5 into the project's layout, and run its programs in the machine.
 programs_pass_after_patch_5()
 {
 	local carved=$out/carved path names
