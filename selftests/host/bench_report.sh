@@ -79,7 +79,7 @@ echo "TAP version 13"
 echo "1..5"
 set +e
 said=$(compare 6.12 twheel,arm,1000,cost,110)
-says '1 of 1 instruction counts moved' "a count that moved is told"
+says '1 of 1 instruction counts moved' "a count that moved is reported"
 said=$(compare 6.12 twheel,arm,1000,cost,101)
 says '0 of 1 instruction counts moved' "one that moved by a hundredth is not"
 said=$(compare 6.12 twheel,late,1000,{p99,max},110 twheel,idle,1000,interrupts,110)

@@ -367,19 +367,19 @@ uninstall_of_the_library_leaves_the_header_of_the_module()
 	diff <(echo $prefix/include/linux/twheel.h) <(installed_files)
 }
 
-it_goes_to_the_folders_that_were_told()
+it_goes_to_the_folders_that_are_given()
 {
-	local told=(libdir=/usr/lib/some-triplet mandir=/usr/man)
+	local given=(libdir=/usr/lib/some-triplet mandir=/usr/man)
 
 	rm -rf "$root"
-	twheel "${installs[@]}" PREFIX=/usr "${told[@]}"
+	twheel "${installs[@]}" PREFIX=/usr "${given[@]}"
 	[ -e "$root/usr/lib/some-triplet/libtwheel.so.1" ]
 	[ -e "$root/usr/man/man7/libtwheel.7" ]
 	PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig pkg-config --libs libtwheel |
 		grep -F -- "-L$root/usr/lib/some-triplet -ltwheel"
 	[ "$(PKG_CONFIG_LIBDIR=$root/usr/lib/some-triplet/pkgconfig \
 		pkg-config --modversion libtwheel)" = "$version" ]
-	twheel "${uninstalls[@]}" PREFIX=/usr "${told[@]}"
+	twheel "${uninstalls[@]}" PREFIX=/usr "${given[@]}"
 	[ -z "$(installed_files)" ]
 }
 
@@ -409,6 +409,6 @@ holds "a program finds the library by pkg-config and runs: clang++, C++17" runs 
 for case in each_function_has_a_page_with_its_declaration links_lead_to_the_page_that_names_them \
 	the_example_in_the_page_compiles_and_runs a_newer_release_takes_the_place_of_the_older_one \
 	uninstall_removes_that_and_nothing_else \
-	uninstall_of_the_library_leaves_the_header_of_the_module it_goes_to_the_folders_that_were_told; do
+	uninstall_of_the_library_leaves_the_header_of_the_module it_goes_to_the_folders_that_are_given; do
 	holds $case $case
 done

@@ -96,9 +96,9 @@ mkdir -p "$work"
 echo "TAP version 13"
 echo "1..4"
 said=$(run) || true
-says 1 "the last lines tell what failed on the host, and why" "$end_on_host"
+says 1 "the last lines say what failed on the host, and why" "$end_on_host"
 says 2 "what a program said is shown as far as its tests failed" \
 	'said before it stopped' 'said while it turned'
 said=$(run 6.12) || true
-says 3 "the last lines tell what failed in a guest, and why" "$end_in_lane"
+says 3 "the last lines say what failed in a guest, and why" "$end_in_lane"
 says 4 "what was said around it stands before that" 'said before it stopped'

@@ -801,7 +801,7 @@ mutation stop_sync_does_not_wait timers.c \
 mutation stop_sync_waits_for_any_callback timers.c \
 	'is_elsewhere(w) && loop_callback_of(w, t)' \
 	'is_elsewhere(w)'
-mutation nobody_tells_who_waits_in_stop_sync loop.c \
+mutation waiter_in_stop_sync_is_not_woken loop.c \
 	'			pthread_cond_broadcast(&w->returned);' \
 	'			;'
 mutation moved_timer_leaves_its_list timers.c \
