@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the benchmark makes of its rows: what moved against a record, and plots. The
-# rows are made up.
+# Test the reports of the benchmark, with rows that are made up: the comparison with a record, and
+# the plots.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -19,7 +19,7 @@ verdict()
 	echo "$verdict $number $2"
 }
 
-# csv KERNEL ROW...: a file of these rows, as it was measured with that kernel.
+# csv KERNEL ROW...: print a file of these rows, as if measured with that kernel.
 csv()
 {
 	printf '# kernel: %s\n# compiler: gcc\n# date: 2026-01-01\n' "$1"
@@ -28,21 +28,21 @@ csv()
 	printf 'instructions,%s\n' "$@"
 }
 
-# compare KERNEL ROW...: with the record.
+# compare KERNEL ROW...: compare these rows with the record.
 compare()
 {
 	csv "$@" >"$work/new.csv"
 	"$work/twheel-bench" --report "$work/new.csv" --recorded "$work/old.csv" | sed '1,/^against/d'
 }
 
-# says TEXT SENTENCE: is it in what was said?
+# says TEXT SENTENCE: a result, "ok" if $said contains TEXT.
 says()
 {
 	[[ $said = *"$1"* ]]
 	verdict $? "$2"
 }
 
-# Of the line of a peer in a plot, which follows its name in the key.
+# colour SVG PEER: print the colour of the peer's line, which follows its name in the key.
 colour()
 {
 	awk -v name="<text>$2</text>" '

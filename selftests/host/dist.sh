@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Versions, and the tar of a commit: each commit has a version of its own, in an order that dpkg
-# agrees with; `make dist' makes the same tar wherever it is made, and a tree that was unpacked from
-# it has the version of the commit.
+# Test versions and the tar of a commit. Each commit has a version of its own, in an order that
+# dpkg agrees with. `make dist' makes the same tar wherever it runs, and a tree that was unpacked
+# from it has the version of the commit.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -21,7 +21,7 @@ in_git()
 		-c commit.gpgsign=false -c tag.gpgsign=false "$@"
 }
 
-# A repository whose only commit is this tree.
+# Make a repository whose only commit is this tree.
 make_repository()
 {
 	rm -rf "$work"
@@ -45,7 +45,7 @@ version()
 
 base=$(sed -n 's/^PACKAGE_VERSION="\([0-9.]*\).*"$/\1/p' "$top/dkms.conf")
 
-# next [TAG]: another commit, or a tag for this one; its version is later.
+# next [TAG]: make another commit, or a tag for this one. The version must be later than before.
 next()
 {
 	local before
@@ -92,7 +92,7 @@ the_version_shows_a_change_that_is_in_no_commit()
 	[[ $(version) != *.dirty ]]
 }
 
-# What a compiler has to know: the rest is derived.
+# Compilers use only these numbers; the rest of the version is derived.
 the_header_of_the_library_has_the_version_of_dkms_conf()
 {
 	[ "$(sed -n 's/^#define TWHEEL_VERSION_[A-Z]*\t//p' "$tree/lib/twheel.h" | paste -sd.)" = "$base" ]

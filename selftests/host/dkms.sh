@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# dkms adds, builds and installs the module for each kernel, for real, in trees
-# of our own: the system's dkms and modules are not touched. What it installed
-# goes to .cache/build/KERNEL/dkms.ko, and into the guests.
+# Let the real dkms add, build and install the module for each kernel, in folders of this test:
+# the system's dkms and modules are not touched. The installed module is copied to
+# .cache/build/KERNEL/dkms.ko, for the guests.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -11,11 +11,11 @@
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 trees=$build/dkms
-# dkms wants to be root.
+# dkms insists on being root.
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(unshare --map-root-user)
 
-# An empty sign_file: without it dkms makes itself a key in /var/lib/dkms.
+# If there were a sign-file, dkms would make a key in /var/lib/dkms.
 run_dkms()
 {
 	sign_file=/nonexistent "${as_root[@]}" dkms "$@" -m twheel -v "$version" \
@@ -23,7 +23,7 @@ run_dkms()
 		--installtree "$trees/modules" --no-depmod
 }
 
-# The file where dkms.conf says it goes, with the version that it states.
+# The module is at the place and has the version that dkms.conf states.
 installed_as_stated()
 {
 	local release=$1 module=$trees/modules/$1/updates/dkms/twheel.ko
@@ -35,7 +35,7 @@ installed_as_stated()
 	sources_key "$series" >"$build/$series/dkms.key"
 }
 
-# COPYING is GPL-2.0.
+# COPYING has the text of GPL-2.0.
 has_licences()
 {
 	local source=$trees/usr/src/twheel-$version name
@@ -53,7 +53,8 @@ show_log()
 	return 1
 }
 
-# As everybody's is, that of the newest kernel has debug information until it is installed.
+# As for users, the module of the newest kernel has debug information until it is installed. For
+# the other kernels, leave it out.
 build_with_dkms()
 {
 	[ "$series" = "${kernels[-1]}" ] || local -x MAKEFLAGS=" -- ${no_debug_info[*]}"

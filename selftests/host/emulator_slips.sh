@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A machine that the emulator killed is booted again, and none that the module may have
-# killed. The logs are made up after real ones.
+# If the emulator killed a machine, boot it again, but never if the module may have done it. The
+# logs are made up after real ones.
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034 # what is sourced reads these
 
@@ -12,24 +12,24 @@
 series=6.12
 runs_on=tcg
 
-# In the place of the one that tries it.
+# This replaces the function that probes for KVM.
 # shellcheck disable=SC2317 # emulator_slipped calls it
 accelerator() { echo $runs_on; }
 
-# cpus_reset NR...: what is noted of these, with a line of their registers.
+# cpus_reset NR...: print the emulator's log of resets of these CPUs, with a line of registers.
 cpus_reset()
 {
 	printf 'CPU Reset (CPU %s)\nEAX=00000000 EBX=00000000\n' "$@"
 }
 
-# The firmware resets CPU 1 after the machine did, and the kernel resets it again.
+# The firmware resets CPU 1 after the machine has done so, and the kernel resets it again.
 boots()
 {
 	cpus_reset 0 1 0 1 1 1
 }
 
 nr=0
-# judge SENTENCE yes|no CONSOLE: with the emulator's log on stdin.
+# judge SENTENCE yes|no CONSOLE: a result. The emulator's log comes on stdin.
 judge()
 {
 	local slipped=no verdict='not ok'

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# <twheel/device.h> as programs meet it: it compiles alone and beside the other headers, in
-# each language and width and without a warning, with its inline functions and without; the
-# words of the refresh table need no library; and a program in C++ links and runs.
+# Test <twheel/device.h>: it compiles alone and beside the other headers, in each language and
+# width and without a warning, with and without its inline functions; the words of the refresh
+# table need no library; and a program in C++ links and runs.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -11,12 +11,12 @@
 
 work=$build/lib_device
 includes=(-I"$top/lib" -I"$top/uapi")
-# The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.
+# The kernel's headers for 32 bits are those for 64 bits, but gcc does not search that folder.
 for_32=(-m32 -idirafter /usr/include/x86_64-linux-gnu)
 strict=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wcast-qual -Wshadow -Wundef)
 strict_cxx=(-Wold-style-cast -Wzero-as-null-pointer-constant)
 
-# The cases need nothing of each other.
+# The cases share nothing, so they need no fresh tree.
 fresh_tree() { :; }
 
 # compiles SOURCE COMPILER...
@@ -31,7 +31,7 @@ compiles_alone()
 	compiles '#include <twheel/device.h>' "$@" "${strict[@]}" -DTWHEEL_NO_INLINE
 }
 
-# A program that includes one header twice, or two of them in either order, has both.
+# A program may include two headers in either order, or one of them twice.
 compiles_beside_the_others()
 {
 	local header
@@ -78,8 +78,8 @@ words()
 	"$work/words"
 }
 
-# words_of_32_bits COMPILER...: there may be no library of 32 bits, or no support of the
-# kernel for such programs.
+# words_of_32_bits COMPILER...: skip this if there is no 32-bit C library, or if the kernel does
+# not run 32-bit programs.
 words_of_32_bits()
 {
 	local what="words of the refresh table need no library: $*"

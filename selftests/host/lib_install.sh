@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# libtwheel as packagers and programs meet it: it builds without the module, by each
+# Test libtwheel as packagers and programs use it: it builds without the module, with each
 # compiler; it is installed and removed below a DESTDIR; programs in C and C++ find it by
-# pkg-config, static and shared, and run on this machine; its symbols and its man pages are
-# those of its headers.
+# pkg-config, static and shared, and run on this machine; its symbols and its man pages are those
+# of its headers.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -24,15 +24,14 @@ fresh_tree() { :; }
 installs=(install-lib install-headers install-man)
 uninstalls=(uninstall-lib uninstall-headers uninstall-man)
 
-# twheel TARGET... VARIABLE...: make, as somebody would who makes a package. The library
-# needs no kernel.
+# twheel TARGET... VARIABLE...: call make as a packager does. The library needs no kernel.
 twheel()
 {
 	make -C "$top" KDIR=/nonexistent PREFIX=$prefix DESTDIR="$root" OUTPUT="$work/gcc" "$@"
 }
 
-# What the header declares, one line each: "static", "extern" or "data", and the declaration.
-# Bodies are left out, and so are definitions of what was declared before.
+# Print each declaration of the headers in a line, after "static", "extern" or "data". Leave out
+# bodies, and definitions of functions that were declared before.
 header()
 {
 	awk '
@@ -74,7 +73,8 @@ header()
 	}' "$top/lib/twheel.h" "$top"/lib/twheel/{device,table,tcp}.h
 }
 
-# Those of programs; what begins with an underscore is for the functions that are inline.
+# Print the declarations for programs. Names that begin with an underscore are for inline
+# functions.
 declarations()
 {
 	header | sed -n 's/^\(static\|extern\) //p' | grep -v '\b_twheel' | sort -u
@@ -85,7 +85,7 @@ functions()
 	declarations | sed 's/(.*//; s/.*[ *]//' | sort -u
 }
 
-# What a program may need of the library.
+# Print the symbols that a program may need from the library.
 symbols()
 {
 	header | grep -v ^static | sed 's/[(;].*//; s/.*[ *]//' | sort -u
@@ -98,19 +98,20 @@ builds_by()
 	[ ! -s "$work/warnings" ] || { cat "$work/warnings"; return 1; }
 }
 
-# Kernel headers are the host's: musl comes without.
+# Use the host's kernel headers: musl has none.
 runs_with_musl()
 {
 	local compiler=(musl-gcc -idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu")
 
-	# musl's wrapper has no unwinder that works without the other C library.
+	# musl's wrapper has no unwinder that works without glibc.
 	builds_by "${compiler[*]}" ar musl CFLAGS='-O2 -Werror -fno-exceptions'
 	"${compiler[@]}" -I"$top/lib" -I"$top/uapi" "${strict[@]}" "$work/program.c" -static \
 		"$work/musl/libtwheel.a" -o "$work/program"
 	"$work/program"
 }
 
-# where_there_is COMPILER SENTENCE COMMAND...
+# where_there_is COMPILER SENTENCE COMMAND...: run the case, or skip it if there is no such
+# compiler.
 where_there_is()
 {
 	if command -v "$1" >/dev/null; then
@@ -120,7 +121,7 @@ where_there_is()
 	fi
 }
 
-# What is to be there.
+# Print the files that must be installed.
 expected_files()
 {
 	{
@@ -160,7 +161,7 @@ it_needs_the_C_library_alone()
 {
 	readelf -d "$there/lib/libtwheel.so" >"$work/dynamic"
 	grep -q 'SONAME.*\[libtwheel\.so\.1\]$' "$work/dynamic"
-	# And its loader, and what unwinds a callback that throws.
+	# It may also need the loader, and libgcc_s, which unwinds if a callback throws.
 	[ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' "$work/dynamic" | grep -v -e '^ld-' -e '^libgcc_s')" = libc.so.6 ]
 }
 
@@ -170,7 +171,8 @@ the_static_library_exports_the_same()
 	diff <(symbols) "$work/symbols"
 }
 
-# What programs have compiled in: a change needs another soname, see Documentation/stability.rst.
+# Programs have this layout compiled in. If it changes, the soname must change, see
+# Documentation/stability.rst.
 the_layout_is_that_of_soname_1()
 {
 	cat >"$work/layout.c" <<-'EOT'
@@ -195,7 +197,7 @@ the_layout_is_that_of_soname_1()
 	gcc -std=c11 -fsyntax-only -I"$there/include" "$work/layout.c"
 }
 
-# A program in C and C++, which tells what happened by its exit.
+# Print a program that is both C and C++. Its exit status says which step failed.
 write_program()
 {
 	cat <<-'EOT'
@@ -270,8 +272,8 @@ write_program()
 	EOT
 }
 
-# runs LANGUAGE COMPILER...: with the shared library, with the static one, and without any
-# shared one.
+# runs LANGUAGE COMPILER...: link with the shared library, with the static one, and fully static,
+# and run each.
 runs()
 {
 	local flags libs static name=$work/program
@@ -289,7 +291,8 @@ runs()
 	"$name"
 }
 
-# page_declarations: those of the synopses. What stands outside of quotes is put together.
+# Print the declarations in the synopses of the man pages, with the parts outside of quotes
+# joined.
 page_declarations()
 {
 	awk '
@@ -358,7 +361,7 @@ uninstall_removes_that_and_nothing_else()
 		<(installed_files)
 }
 
-# The module's programs need it, too.
+# Programs that use the module directly need the header too.
 uninstall_of_the_library_leaves_the_header_of_the_module()
 {
 	rm -rf "$root"

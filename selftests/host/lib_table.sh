@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# <twheel/table.h> as programs meet it: it compiles alone and beside the other headers, in each
-# language and width and without a warning; the sizes that other languages count on are as the
-# header says; and threads share a table in the process without a data race.
+# Test <twheel/table.h>: it compiles alone and beside the other headers, in each language and
+# width and without a warning; structures have the sizes that the header promises to other
+# languages; and threads share a table in the process without a data race.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -11,12 +11,12 @@
 
 work=$build/lib_table
 includes=(-I"$top/lib" -I"$top/uapi")
-# The kernel's headers for 32 bits are those for 64 bits, which gcc does not look for there.
+# The kernel's headers for 32 bits are those for 64 bits, but gcc does not search that folder.
 for_32=(-m32 -idirafter /usr/include/x86_64-linux-gnu)
 strict=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wcast-qual -Wshadow -Wundef
 	-Werror)
 
-# The cases need nothing of each other.
+# The cases share nothing, so they need no fresh tree.
 fresh_tree() { :; }
 
 # compiles SOURCE COMPILER...
@@ -44,7 +44,7 @@ compiles_beside_the_others()
 	done
 }
 
-# A program that calls by hand needs no more than the functions' names.
+# Other languages call the functions by name, so none may be inline.
 has_no_inline_function()
 {
 	! echo '#include <twheel/table.h>' | gcc -x c -E "${includes[@]}" - | grep -w inline

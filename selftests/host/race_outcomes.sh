@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A test of a race that did not happen fails in good time, and names the outcome that
-# never came; one of which each outcome came passes, however late that was.
+# If a race does not happen, its test must fail in good time and name the missing outcome. If each
+# outcome has come, the test must pass, however late that was.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
 
 program=$build/race_outcomes
-# What is missing is waited for a quarter of that.
+# A race waits for a missing outcome for a quarter of this.
 limit_s=16
 
 compile()

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A log that is cut to its last lines tells what failed, and why. The streams are
-# made up.
+# The last lines of a log must say what failed, and why. The streams are made up.
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2034 # what is sourced reads these
 
@@ -11,7 +10,7 @@
 . "$(dirname "$0")/../../tools/vm/lib/progress.sh"
 . "$(dirname "$0")/../../tools/vm/lib/guest-tests.sh"
 
-# What a program of the harness says.
+# The output of a program that uses the harness.
 program()
 {
 	cat <<-'EOT'
@@ -36,7 +35,7 @@ program()
 	EOT
 }
 
-# In the place of the one that boots a machine: run_guest_tests SERIES.
+# run_guest_tests SERIES: this replaces the function that boots a machine.
 # shellcheck disable=SC2317 # start_lanes calls it
 run_guest_tests()
 {
@@ -50,7 +49,7 @@ run_guest_tests()
 	end_program 1
 }
 
-# A whole run, in a guest of that series or on the host.
+# Run everything, in a guest of that series or on the host.
 run()
 (
 	patterns=('*')
@@ -65,7 +64,7 @@ run()
 	tap_summary
 ) </dev/null 2>&1
 
-# says NUMBER SENTENCE TEXT [OTHER]: was this said, and the other one not?
+# says NUMBER SENTENCE TEXT [OTHER]: a result, "ok" if $said contains TEXT and not OTHER.
 says()
 {
 	local verdict=ok

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A device test that hangs is ended, and told by its name, before its program is
-# killed from outside, whatever limit it asks for.
+# If a device test hangs, it is ended and reported by its name before its program is killed from
+# outside, whatever limit the test asks for.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -36,7 +36,7 @@ echo "TAP version 13"
 echo "1..2"
 status=0
 log=$program.log
-# Not through a pipe, which those that a killed program left behind would keep open.
+# Do not use a pipe: children of a killed program would keep it open.
 { compile && vm_timeout=$limit_s timeout -s KILL $limit_s "$program"; } >"$log" 2>&1 || status=$?
 said=$(<"$log")
 verdict='not ok'
