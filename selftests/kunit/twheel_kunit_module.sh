@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Loads twheel_kunit.ko, which runs its suites, and tells what KUnit found: a
-# line of TAP for each case, parameters and all. On a kernel without KUnit the module
-# writes the same files by itself, see shim/.
+# Load twheel_kunit.ko, which runs its suites, and print the results of KUnit as TAP: a line
+# for each case, including parameters. If the kernel has no KUnit, the module writes the same files
+# itself, see shim/.
 #
-# KUNIT_KO  the module, /lib/twheel_kunit.ko if not given
+# KUNIT_KO  the module, /lib/twheel_kunit.ko by default
 
 results=/sys/kernel/debug/kunit
 module=${KUNIT_KO:-/lib/twheel_kunit.ko}
@@ -17,9 +17,9 @@ if [ ! -e "$module" ]; then
 	exit 0
 fi
 
-# KCSAN watches the whole kernel, which has races of its own: only what names the module in
-# its first line counts, but for the worker of the kernel's hash table beside who waits for
-# the lock of a bucket, by a function of the kernel that stands in the module.
+# KCSAN watches the whole kernel, which has races of its own. Count a report only if its first
+# line names the module. Ignore races of the kernel's hash table, between its worker and a
+# function that waits for the lock of a bucket, and that is inlined into the module.
 log()
 {
 	dmesg | sed -E '/BUG: KCSAN: /{/\[twheel/!d
@@ -27,10 +27,10 @@ log()
 }
 complaints() { log | grep -cE 'Call Trace|BUG:|WARNING:'; }
 
-# KUnit makes a folder for each suite, and says how many cases it has, so
-# that a case without a result is missed. The lines that a case printed are shown with it.
-# Results of its parameters are indented deeper; only the bad ones of them are shown, and
-# the good ones are too many for awk in an emulated machine.
+# KUnit makes a folder for each suite, and prints the number of its cases, so that a missing
+# result is noticed. Lines that a case printed are shown with it. Results of parameters are
+# indented deeper: only failures are shown, since awk in an emulated machine is too slow for all
+# of them.
 flatten()
 {
 	for suite in "$results"/twheel_*; do
@@ -65,7 +65,8 @@ if insmod "$module" 2>/tmp/insmod; then
 		echo "not ok $((nr + 2)) - every case of the sources has run ($nr of $cases)"
 		status=1
 	fi
-	# What KUnit says would push it out of the log that is shown.
+	# Do not count KUnit's own messages: they would push the complaint out of the log that is
+	# shown.
 	if [ "$(complaints)" = "$before" ]; then
 		echo "ok $((nr + 3)) - the kernel does not complain meanwhile"
 	else

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# mutations.sh [PATTERN...]: breaks the library on purpose, in one place at a time, and shows
-# that a test fails, as `make mutants' does with the module, of which this is a part. It prints
-# TAP; if none fails, the tests have a gap. A program that runs out of time is no verdict.
-# PATTERN is of names, as of files. `list' in its place prints all of them, and `check' those that cannot be made.
-# OUTPUT says where to build, 1 GB at most; SANITIZE as in the Makefile. Without
-# sanitizers it is faster, and a few need them.
+# mutations.sh [list|check|PATTERN...]: break the library on purpose, in one place at a time, and
+# check that a test fails; `make mutants', which does so with the module, calls it. Prints TAP. If
+# no test fails, the tests have a gap. If a program runs out of time, there is no verdict. PATTERN
+# matches names, like those of files. `list' prints all mutations, and `check' those that cannot
+# be made. OUTPUT is the folder for builds, 1 GB at most. SANITIZE is that of the Makefile;
+# without sanitizers it is faster, but a few mutations are not found.
 
 unset CDPATH
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,8 +15,8 @@ output=${OUTPUT:-$here/build/mutations}
 nr=0
 failed=0
 names=("$@")
-# How long a program may take, in seconds. A test that hangs is ended by its own limit, which
-# is a quarter of $test_limits: no test begins so late that the program's end shortens it.
+# The time limit of a program, in seconds. If a test hangs, its own limit ends it, which is a
+# quarter of $test_limits: no test begins so late that the program's limit ends it first.
 limit=90
 test_limits=120
 
@@ -41,8 +41,8 @@ asked_for()
 	return 1
 }
 
-# run_program PROGRAM: adds to `what' the first of its tests that fails, or sets `late'. A crash
-# is a failure, too: the program does not reach its plan.
+# run_program PROGRAM: set `what' to its first test that fails, or `late' if it runs out of time.
+# If it crashes, it has not reached its plan, which is a failure too.
 run_program()
 {
 	local line fd pid status=0
@@ -53,7 +53,7 @@ run_program()
 	while IFS= read -r line <&"$fd"; do
 		[[ $line =~ ^not\ ok\ [0-9]+\ (.*)$ ]] || continue
 		what=${BASH_REMATCH[1]}
-		# The rest does not matter. timeout passes it on.
+		# One failure is enough. timeout passes the signal on.
 		kill $pid 2>/dev/null
 		break
 	done
@@ -62,8 +62,8 @@ run_program()
 	[ -n "$what" ] || [ $status != 124 ] || late=$1
 }
 
-# first_failure PROGRAM...: sets `what' to the first test that fails, if one does, and `late' to a
-# program that had not enough time.
+# first_failure PROGRAM...: set `what' to the first test that fails, if any, and `late' to a
+# program that ran out of time.
 first_failure()
 {
 	local program
@@ -82,7 +82,7 @@ first_failure()
 	done
 }
 
-# A copy of the library that can be broken.
+# Copy the library, to break the copy.
 copy_library()
 {
 	rm -rf "$output"
@@ -90,7 +90,7 @@ copy_library()
 	cp -pr "$top/lib" "$top/uapi" "$top/dkms.conf" "$output/tree/"
 }
 
-# times FILE TEXT: how often it stands there.
+# times FILE TEXT: print how often the file contains the text.
 times()
 {
 	TEXT=$2 perl -0ne '$n += () = /\Q$ENV{TEXT}\E/g; END { print $n }' "$1"
@@ -104,7 +104,7 @@ verdict()
 	echo "$1 $nr $2"
 }
 
-# mutation NAME FILE FROM TO: FROM stands once in the file, and TO stands there then.
+# mutation NAME FILE FROM TO: replace FROM, which the file must contain exactly once, by TO.
 mutation()
 {
 	local name=$1 file=$output/tree/lib/$2 what late nr_times programs=("${wheel_programs[@]}")
@@ -146,7 +146,7 @@ mutation()
 	fi
 }
 
-# The tests pass on the library as it is, or none of them finds a mistake.
+# First make sure that all tests pass on the unbroken library.
 begin()
 {
 	local what late
@@ -164,15 +164,15 @@ begin()
 	verdict ok "the library as it is: all tests pass"
 }
 
-# What is not here, since a program cannot tell the difference but by the time that it takes:
-# - a slot with more than LOOKS timers is not searched for the first one, and that it has more is
-#   remembered
+# These mistakes are missing here, since they change only the time that a program takes:
+# - a slot with more than LOOKS timers is not searched for its first timer, and the slot does not
+#   remember that it has more
 # - a dispatch that finds nothing due turns the wheel
-# - _twheel_mark() notes the list of the first timer: in another one it is not the first, so
-#   it would be searched for
-# - the slot of an upper level where base is begins after base: it has LOOKS timers at most,
-#   since a fuller one has a dispatch at its beginning, which moves them down, and of so few
-#   each is looked at
+# - _twheel_mark() notes the list of the first timer: in another list it is not the first, so
+#   the list would be searched for it
+# - the slot of an upper level that contains base begins after base: it has LOOKS timers at most,
+#   since a fuller one has a dispatch at its beginning, which moves them down; and all of so few
+#   timers are searched
 # - if slots of two levels begin together, the upper one comes first: within a grain, timers
 #   have no order
 begin

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# run.sh PROGRAM...: runs test programs of OUTPUT and makes one TAP stream of theirs.
+# run.sh PROGRAM...: run test programs of OUTPUT, and merge their output into one TAP stream.
 
 nr=0
 failed=0

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# The examples, without the module and with it. A loop that was built without its library
-# is skipped.
+# Run the examples, without the module and with it. If a loop was built without its library, it is
+# skipped.
 
 loops='poll own libuv libev libevent sd_event glib io_uring'
 idle='--connections=50 --seconds=6 --idle=2 --request=1'
 number=0
 
-# runs PROGRAM ARGUMENT...: with status 0, or 77 if it cannot. The servers
-# cannot if the kernel has no TCP.
+# runs PROGRAM ARGUMENT...: a result, "ok" if the status is 0; 77 means that the program cannot
+# run. The servers cannot run if the kernel has no TCP.
 runs()
 {
 	local status=0
@@ -32,7 +32,8 @@ runs()
 	esac
 }
 
-# Jobs are written when it is told to end, and done by the next one: those that fell due late.
+# `save' writes its jobs when it is ended, and the next `save' runs them, those that fell due
+# meanwhile late.
 saves_jobs()
 {
 	local pid nr job
@@ -52,12 +53,12 @@ saves_jobs()
 	for job in 1 2 3 4; do
 		[ "$(cat /tmp/first /tmp/second | grep -c "^job $job, count 1")" = 1 ] || return
 	done
-	# This one is periodic, and comes ten times.
+	# Job 5 is periodic, and comes ten times.
 	[ "$(sed -n 's/^job 5, count //p' /tmp/first /tmp/second |
 		awk '{ n += $1 } END { print n }')" = 10 ] && grep -q '^job .* ms late$' /tmp/second
 }
 
-# The keeper is told to end while it kills: what pends is waited for.
+# End the keeper while it kills: it waits for the timeouts that are pending.
 keeper_ends()
 {
 	local pid
@@ -102,7 +103,7 @@ fi
 
 insmod "$TWHEEL_KO" || echo "not ok the module loads"
 where="with the module"
-# A worker is killed, and the accounts are exact.
+# A worker is killed, and the totals are still exact.
 # shellcheck disable=SC2086
 runs idle-server $idle
 runs table --processes
@@ -114,12 +115,13 @@ runs raw-refresh
 runs raw-online
 runs twheel.sh
 runs saves_jobs
-# Of 20 workers, 5 are stopped and 5 are killed: each is found as what it is, and no other.
+# Of 20 workers, 5 are stopped and 5 are killed. The supervisor must find exactly these, with the
+# right reason.
 runs supervisor
-# The daemon is killed a hundred times: each timeout has one outcome.
+# The daemon is killed a hundred times, and each timeout must have one outcome.
 runs outlive /tmp/journal 100
 runs keeper_ends
-# In other languages than these they need compilers that are not here.
+# The examples in other languages need compilers that the guest lacks.
 while read -r line; do
 	case $line in
 	'ok '* | 'not ok '*)

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Have spin prove the model of the lock and what goes on beside it, in parts that fit into memory,
-# and have it find each of the mistakes that the model can be built with. TAP.
+# Let spin prove the model of the lock and of the code beside it, in parts that fit into memory,
+# and find each mistake that can be built into the model. Prints TAP.
 #
-#	OUTPUT  where the products go, and stay; otherwise a scratch directory
+#	OUTPUT  the folder for products, which are kept; by default a temporary one
 #	ONLY    a pattern: only the parts and the mistakes whose names match
 #	JOBS    how many at a time (default: 2), each in up to 3.5 GB
 #
-# What fails can be looked at, step by step: sh OUTPUT/NAME/replay
+# To replay a failure step by step: sh OUTPUT/NAME/replay
 
 unset CDPATH
 model=$(dirname "$(readlink -f "$0")")/twheel.pml
 
-# name | how the model is built (NAME=value, or WITH_NAME), the longest first
+# name | options of the build (NAME=value, or WITH_NAME), the longest first
 proofs()
 {
 	cat <<-END
@@ -24,7 +24,7 @@ proofs()
 	END
 }
 
-# BREAK_name | the mistake | how the model is built
+# BREAK_name | the mistake | options of the build
 breaks()
 {
 	cat <<-END
@@ -41,7 +41,7 @@ breaks()
 	END
 }
 
-# In a directory of its own: build NAME "HOW IT IS BUILT" makes ./pan.
+# build NAME "OPTIONS": build ./pan in a folder of its own.
 build()
 {
 	local word defs=()
@@ -55,18 +55,19 @@ build()
 	mkdir -p "$OUTPUT/$1" && cd "$OUTPUT/$1" || return
 	rm -f pan ./*.trail
 	echo "cd '$PWD' && spin -p -g -k twheel.pml.trail ${defs[*]} '$model'" > replay
-	# COLLAPSE takes a third of the memory.
+	# COLLAPSE needs a third of the memory.
 	spin "${defs[@]}" -a "$model" > log 2>&1 &&
 		${CC:-cc} -w -O2 -DSAFETY -DNOFAIR -DCOLLAPSE -DMEMLIM=3500 -o pan pan.c >> log 2>&1
 }
 
-# -E: the kthread and the reader wait for ever; the judge sees to deadlocks.
+# -E ignores invalid end states: the kthread and the reader wait for ever. The judge finds
+# deadlocks.
 search()
 {
 	nice ./pan -E -m100000 -w24 >> log 2>&1
 }
 
-# All of it was seen, up to the end of the judge, and nothing was wrong.
+# spin has seen all states, up to the end of the judge, and found no error.
 is_proved()
 {
 	grep -q '^State-vector.* errors: 0$' log &&
@@ -79,7 +80,7 @@ is_found()
 	grep -q '^pan:1: assertion violated' log && [ -e twheel.pml.trail ]
 }
 
-# In one write, since others report at the same time.
+# Print it in one write, since other jobs print at the same time.
 report()
 {
 	local text="$1 - $2"
@@ -106,7 +107,7 @@ find_break()
 	report "$verdict" "$2 is found"
 }
 
-# Wait until one more may run.
+# Wait until another job may run.
 next_job()
 {
 	[ "$(jobs -pr | wc -l)" -lt "$JOBS" ] || wait -n

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=dash
 #
-# Programs, libraries and modules of different releases, each with each: versions.c. Then the
-# names that any release has promised, on the module itself: the device, parameters, and keys
-# of fdinfo. (Constants, structures and functions: tools/check/stability.sh.)
+# Combine programs, libraries and modules of different releases, each with each: versions.c. Then
+# check on the module the names that any release has promised: the device, parameters, and keys of
+# fdinfo. (tools/check/stability.sh checks constants, structures and functions.)
 
 number=0
 
@@ -20,9 +20,9 @@ result()
 	if [ "$1" = 0 ]; then verdict ok "$2"; else verdict 'not ok' "$2"; fi
 }
 
-# run_tests PROGRAM SENTENCE: a result for each of its tests, and what it said if one has failed.
-# One that did not come to its plan has failed. The line to the host is slow: nothing is said
-# about tests that pass.
+# run_tests PROGRAM SENTENCE: print a result for each of its tests, and its output if one has
+# failed. If it did not reach its plan, it has failed. The line to the host is slow, so nothing
+# else is printed about tests that pass.
 run_tests()
 {
 	local line planned=none seen=0
@@ -40,7 +40,7 @@ run_tests()
 	[ "$seen" = "$planned" ] || verdict 'not ok' "$2: reaches its plan ($planned, seen $seen)"
 }
 
-# Each with each, on the module that is loaded.
+# run_programs MODULE: run each program with each library, on the loaded module.
 run_programs()
 {
 	local program library
@@ -53,8 +53,8 @@ run_programs()
 	done
 }
 
-# all_there KIND FUNCTION SENTENCE: the function succeeds for each name of that kind, one at
-# least.
+# all_there KIND FUNCTION SENTENCE: a result, "ok" if the function succeeds for each name of that
+# kind, of which there must be one.
 all_there()
 {
 	local kind name rest nr=0 status=0
@@ -88,7 +88,7 @@ is_key()
 echo "TAP version 13"
 insmod "$TWHEEL_KO"
 result $? "this module loads"
-# How long INFO is, in the program and in the module.
+# The size of INFO, in the program and in the module.
 here=$(versions_first_this --info)
 run_programs this
 all_there device is_device "the device has the promised name"
@@ -102,7 +102,7 @@ rmmod twheel
 insmod "${TWHEEL_KO%.ko}_grown.ko"
 result $? "the later module loads"
 there=$(versions_later_this --info)
-# Otherwise all of this would prove nothing.
+# If INFO had the same size, this test would prove nothing.
 [ "${here% *}" -lt "${there% *}" ] && [ "${here#* }" -lt "${there#* }" ]
 result $? "INFO is larger in the later program and the later module: $here, $there"
 run_programs later

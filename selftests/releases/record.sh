@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# record.sh write NAME: writes down what this tree promises, as the release NAME, into the
-# folder NAME beside this file: the headers of programs, without their comments, and the
-# names by which administrators know the module and linkers know the library. Once a version
-# is tagged, the folders that it has stay as they are (Documentation/stability.rst).
+# record.sh write NAME: record the promises of this tree as the release NAME, in the folder NAME
+# beside this file: the headers of programs, without their comments, and the names by which
+# administrators know the module and linkers know the library. Once a version is tagged, its
+# folders never change (Documentation/stability.rst).
 #
-# What tests compare (tools/check/stability.sh), where RELEASE is the name of a record, or
-# "present" for this tree, and CC... a compiler with its options:
+# The other commands print what tools/check/stability.sh compares. RELEASE is the name of a record,
+# or "present" for this tree, and CC... a compiler with its options:
 #
-# record.sh names                      the names, of this tree
+# record.sh names                      the names of this tree
 # record.sh numbers RELEASE CC...      each constant, structure and member of the headers
 # record.sh functions RELEASE CC...    each function of theirs, with its types
 set -euo pipefail
@@ -20,7 +20,7 @@ top=$(cd -- "$releases/../.." && pwd)
 
 headers='linux/twheel.h twheel.h twheel/device.h twheel/table.h twheel/tcp.h'
 
-# header RELEASE NAME: where it stands.
+# header RELEASE NAME: print the path of a header.
 header()
 {
 	case $1/$2 in
@@ -30,7 +30,7 @@ header()
 	esac
 }
 
-# options RELEASE: of a compiler, to find them.
+# options RELEASE: print the compiler's options that find the headers.
 options()
 {
 	if [ "$1" = present ]; then
@@ -40,7 +40,7 @@ options()
 	fi
 }
 
-# The first line, which names the licence, and what is no comment.
+# Print a header without its comments, except the first line, which names the licence.
 without_comments()
 {
 	perl -0pe 's{\A(.*\n)}{}; my $licence = $1;
@@ -57,7 +57,7 @@ includes()
 	done
 }
 
-# The order of these lines has no meaning.
+# Print the names. Their order has no meaning.
 names()
 {
 	cd "$top"
@@ -70,8 +70,8 @@ names()
 		/^\t(\w+);$/ and print "symbol $version $1\n"' lib/libtwheel.map
 }
 
-# numbers_program RELEASE: it prints a line for each of them. A line of a structure that is
-# not understood here ends it.
+# numbers_program RELEASE: print a program that prints a line for each name. If it does not
+# understand a line of a structure, the program will not compile.
 numbers_program()
 {
 	local file
@@ -93,7 +93,8 @@ numbers_program()
 		if (s/\\$//) { $directive .= $_; next }
 		if (length $directive) { $directive = ""; next }
 		if (/^#define ([A-Z]\w*)[ \t]+(.*)/) {
-			# Neither one that stands for code, nor what changes with each release.
+			# Leave out macros that stand for code, and those that change with each
+			# release.
 			print "NUMBER($1);\n" unless $1 =~ /_VERSION_/ || $2 =~ /[{"]|__attribute__|^static/;
 		} elsif (/^((struct|enum) \w+|enum) \{$/) {
 			$name = $1;
@@ -122,7 +123,7 @@ numbers()
 	rm -r "$work"
 }
 
-# An inline function is declared as the library has it.
+# Print inline functions as the library declares them.
 functions()
 {
 	local work words

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The pairings of the module as litmus tests, see litmus.pl. TAP: the source as it is is
-# right, and would not be without the marks of either side.
+# Check the pairings of the module as litmus tests, see litmus.pl. Prints TAP: the source is
+# right, and would be wrong without the marks of either side.
 #
 #	run.sh [TOP [OUTPUT]]
 #	TOP	the project, or a copy of it
-#	OUTPUT	where the products go, and stay; otherwise a scratch directory
+#	OUTPUT	the folder for products, which are kept; by default a temporary one
 
 unset CDPATH
 here=$(dirname "$(readlink -f "$0")")
 top=$(readlink -f "${1:-$here/../../..}")
 
-# In a directory of its own: have spin find out which tests come to an end that is never
-# to be, and list their numbers in ./seen.
+# In a folder of its own: let spin search for tests that can reach a forbidden end, and write
+# their numbers to ./seen.
 search()
 {
 	cp "$here/litmus.pml" . &&
@@ -25,8 +25,8 @@ search()
 		sed -n 's/.*never \([0-9]*\)$/\1/p' pan.log | sort -u >seen
 }
 
-# One line for each pairing. "all" is a thread without any of its marks; with "ALL", no
-# mark of it need be missed by itself.
+# Print a result for each pairing. "all" is a thread without any of its marks. With "ALL", it need
+# not be wrong to leave out a single mark.
 judge()
 {
 	awk -F '\t' '
