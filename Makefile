@@ -231,7 +231,7 @@ help:
 	@echo
 	@echo '  make check          checks the sources with tools, without running them'
 	@echo '  make docs           pages of Documentation/ in .cache/docs, by sphinx'
-	@echo '  make drawings       makes their drawings anew, by graphviz'
+	@echo '  make drawings       makes their drawings again, with graphviz'
 	@echo '  make test-debug     the tests on a kernel with KASAN, lockdep and their like,'
 	@echo '  make test-race      on one with KCSAN, and'
 	@echo '  make test-rt        on Debian'"'"'s PREEMPT_RT kernels'

@@ -9,7 +9,7 @@
 #
 #	.. counted: arm@10000 - cancel.later@10000-empty
 #
-# This table begins with a column for each word, but for "-", and has a row for each peer, whose
+# This table begins with a column for each word, except "-". It has a row for each peer, whose
 # name the row begins with.
 #
 #	.. counted: arm@10000 young@10000
@@ -21,14 +21,14 @@
 #		twheel:arm
 #		twheel:slow@10000-empty
 #
-# These have a row for each line and a column for each word: ? is what the column has before its @,
-# and an @N of the line has precedence. What is behind | goes in brackets, and %7.3 is the record of
-# another kernel, %native that of make bench-native.
+# These tables have a row for each line and a column for each word. ? stands for the column's text
+# before its @, and an @N of the line has precedence. The figure behind | is put in brackets. %7.3
+# takes the record of another kernel, and %native that of make bench-native.
 #
-# A cell whose figure the record lacks stays as it is.
+# If the record lacks a figure, the cell stays as it is.
 #
-# Before a paragraph or a list in which figures are written by hand, a comment names these, and a
-# warning says which of them the text does not have. ~2 rounds to two digits.
+# If figures are written by hand in a paragraph or a list, a comment before it names them. The
+# script warns about those that the text lacks. ~2 rounds to two digits.
 #
 #	.. figures: libtwheel:arm@100000-empty~2 twheel:expire@1000
 #	<!-- figures: ... -->		in Markdown, and .\" figures: in a man page
