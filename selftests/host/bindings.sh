@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The bindings to other languages, in the process. `make test-bindings' has them on the device, too.
+# Test the bindings to other languages in the process. `make test-bindings' tests them on the
+# device too.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -17,7 +18,7 @@ fresh_tree()
 	mkdir -p "$work/product"
 }
 
-# What fails is in its lines, not in its exit status.
+# test.sh reports a failure by a line, not by its exit status.
 build_and_test()
 {
 	binding "$1" build "$work/product"
