@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make clean takes away what was built in the tree, all of it and nothing else, and make
-# distclean the cache: in a copy of the tree, with a real module.
+# In a copy of the tree with a real module, make clean must remove all products of the tree and
+# nothing else, and make distclean the cache.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 tree=$build/clean/tree
-# bench/idle is for the kernels that are measured.
+# bench/idle builds for this kernel: it is one of those that make bench measures.
 series=${kernels[0]}
 
 files()
@@ -32,7 +32,7 @@ build_in_tree()
 		[ -x "$tree/examples/loops/loops" ] && [ -e "$tree/lib/libtwheel.so" ]
 }
 
-# A module of somebody's own, and what else looks like a product.
+# Make a module and other files that look like products, but are not the project's.
 somebodys_files()
 {
 	local file
@@ -50,7 +50,7 @@ clean()
 	diff <(echo "$before") <(files)
 }
 
-# distclean: what it leaves of .cache is what somebody else has put there.
+# Call make distclean, which must leave files in .cache that are not the project's.
 distclean()
 {
 	make -C "$tree" distclean >"$build/clean/log" 2>&1 || { cat "$build/clean/log"; return 1; }
@@ -81,7 +81,7 @@ rm -rf "$build/clean"
 mkdir -p "$tree"
 (cd "$top" && cp -pr Kbuild Makefile dkms.conf twheel_*.c engine include uapi lib selftests \
 	examples bench tools "$tree/")
-# Of the tree that was copied, which may have been built in.
+# The tree that was copied may have had products.
 make -C "$tree" clean >/dev/null 2>&1
 
 echo "TAP version 13"
