@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make dkms-install repairs, and make dkms-remove removes, what a run that was killed, or
-# somebody who has removed a part of it, has left of the module in dkms. It all happens below a
+# A run that was killed, or a user who removed some files, may have left half a module in dkms.
+# make dkms-install must repair it, and make dkms-remove must remove it. All this happens below a
 # DESTDIR, with a stand-in for the kernels.
 # shellcheck source-path=SCRIPTDIR
 
@@ -16,7 +16,7 @@ fresh_tree() { fresh_stage; }
 new=6.99.0-new
 other=6.98.0-other
 
-# Ways to leave half of it.
+# Each function makes half a module.
 sources_removed_by_hand() { rm -r "$root/usr/src/twheel-$version"; }
 link_to_the_sources_removed() { rm "$dkms/$version/source"; }
 build_killed()
@@ -37,7 +37,7 @@ original_module_left()
 }
 all_of_dkms_removed() { rm -r "$dkms"; }
 
-# is_repaired HOW
+# is_repaired HALF: dkms-install repairs this half, and dkms-remove removes it.
 is_repaired()
 {
 	twheel dkms-install
@@ -64,7 +64,7 @@ dkms_remove_works_without_dkms()
 	nothing_is_left
 }
 
-# As dkms-source leaves them, and a run that was killed before dkms knew of them.
+# dkms-source leaves such copies, and so does a run that was killed before dkms knew of them.
 dkms_remove_removes_copies_that_dkms_does_not_know()
 {
 	twheel dkms-source
@@ -75,7 +75,8 @@ dkms_remove_removes_copies_that_dkms_does_not_know()
 	nothing_is_left
 }
 
-# somebodys_folder: at the place of the sources.
+# somebodys_folder FILE [FOLDER]: make a folder of another project at the place of the sources. It
+# must stay as it is.
 somebodys_folder()
 {
 	local way
