@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make dkms-install over an older module, with builds that fail and runs that are killed. It
-# all happens below a DESTDIR, with a stand-in for the kernels.
+# Test make dkms-install over an older module, with builds that fail and runs that are killed. All
+# this happens below a DESTDIR, with a stand-in for the kernels.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -15,7 +15,8 @@ fresh_tree() { fresh_stage; }
 new=6.99.0-new
 other=6.98.0-other
 
-# dkms knows the module as installed for these kernels, and nothing else.
+# dkms_has KERNEL...: dkms has the module installed for exactly these kernels, and nothing is left
+# over.
 dkms_has()
 {
 	local state kernel
@@ -34,7 +35,7 @@ in_tree_version()
 	sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$tree/dkms.conf"
 }
 
-# A module of the sources as they were, for these kernels.
+# install_old KERNEL...: install a module of the present sources for these kernels.
 install_old()
 {
 	local kernel
@@ -88,13 +89,13 @@ a_kernel_that_is_gone_is_forgotten()
 	dkms_has $new
 }
 
-# dkms itself fails.
+# dkms_cannot_install NUMBER [VERSION]: the NUMBERth start of dkms fails.
 dkms_cannot_install()
 {
 	install_old $new
 	before=$(all_files "$root/lib")
 	new_version "${@:2}"
-	# It is started to build, to add a new version, and to install.
+	# dkms is started to build, to add a new version, and to install.
 	at_step dkms "$1" fail
 	fails twheel dkms-install
 	no_step
@@ -105,8 +106,8 @@ dkms_cannot_install()
 	dkms_has $new
 }
 
-# Each time dkms is started, and each time something is moved: there is a module, the old one or the
-# new one, and the next run leaves no half of anything.
+# Kill the run at each start of dkms and each rename: there must always be a module, the old one
+# or the new one, and the next run must leave no half of anything.
 a_run_that_is_killed_leaves_a_module_and_is_repaired_by_the_next()
 {
 	local what sum
@@ -126,7 +127,8 @@ a_run_that_is_killed_leaves_a_module_and_is_repaired_by_the_next()
 	done
 }
 
-# If the kernel is not in the image, dkms builds the module, and installs it when it is.
+# If the kernel is not in the image, dkms builds the module now, and installs it when the kernel
+# comes.
 a_module_is_built_for_a_kernel_that_comes_later()
 {
 	rm -r "$root/lib/modules/$new"
