@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The examples compile, and those that need no module run here; selftests/lib runs all of
-# them in the guest.
+# The examples compile. Run those that need no module; selftests/lib runs all of them in the
+# guest.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -22,8 +22,8 @@ compile()
 	make_examples "$work/$1" CC="$1" CXX="$2"
 }
 
-# written_by COMMAND...: what it writes to descriptor 3, a line in hex for each write(). A
-# socket that keeps the bounds of what is written stands in for the device.
+# written_by COMMAND...: print what the command writes to descriptor 3, a line in hex for each
+# write(). A socket that keeps the bounds of each write stands in for the device.
 written_by()
 {
 	perl -MPOSIX -MSocket -e '
@@ -45,8 +45,8 @@ written_by()
 	' "$@"
 }
 
-# sent_by SHELL...: what the example in shell writes there, with this shell. The records have
-# bytes 10, 0, 13 and 37.
+# sent_by SHELL...: print what the example in shell writes there, run by this shell. The records
+# have bytes 10, 0, 13 and 37.
 sent_by()
 {
 	local functions
@@ -71,7 +71,7 @@ one_write_is_one_record()
 	done
 }
 
-# As the uapi header says, which is why the example does not leave it to printf alone.
+# The uapi header says so, which is why the example does not use printf alone.
 printf_of_bash_cuts_a_record()
 {
 	[ "$(written_by bash -c 'printf "\1\n\2" >&3')" = $'010a\n02' ]
@@ -82,13 +82,13 @@ table_runs()
 	[ "$("$work/gcc/table" | tail -n 1)" = "5 requests got an answer, 5 expired" ]
 }
 
-# The order of two that expire in one tick is not promised.
+# If two timeouts expire in one tick, their order is not promised.
 conns_runs()
 {
 	diff <("$work/gcc/conns" | sort) <(printf 'connection %d is idle\n' 1 2 3)
 }
 
-# Those of the loops need the headers of these.
+# The headers for event loops need the headers of the loops.
 copied_headers_are_cxx()
 {
 	local loops=$cache/loops/usr header headers=("$top/examples/kqueue.h")
@@ -102,7 +102,7 @@ copied_headers_are_cxx()
 	done
 }
 
-# On a machine that is so busy that what is stopped has long expired.
+# Simulate a machine so busy that a timer has long expired when it is stopped.
 late_stops_are_right()
 {
 	local example
@@ -128,8 +128,8 @@ late_stops_are_right()
 	[ "$(timeout 60 "$work/late-table" | tail -n 1)" = "5 requests got an answer, 5 expired" ]
 }
 
-# passes_a_descriptor COMPILER...: one program does, to itself; the C library has its own struct
-# cmsghdr.
+# passes_a_descriptor COMPILER...: a program sends a descriptor to itself. Each C library has a
+# struct cmsghdr of its own.
 passes_a_descriptor()
 {
 	"$@" -std=gnu11 -static -I"$top/lib" -I"$top/uapi" -I"$top/examples" -o "$work/passes" \
@@ -151,7 +151,7 @@ passes_a_descriptor()
 	"$work/passes"
 }
 
-# What other languages load is the shared library.
+# Other languages load the shared library.
 python_runs()
 {
 	make -s -C "$top/lib" OUTPUT="$work/lib"
@@ -176,7 +176,7 @@ server_runs()
 	"$work/gcc/idle-server" --local --connections=50 --seconds=6 --idle=2 --request=1
 }
 
-# If the library of a loop is missing, this says so.
+# If the library of a loop is missing, skip it, and print which.
 loop_runs()
 {
 	local what="loops $1 runs" log=$work.log status=0
