@@ -1,43 +1,42 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What somebody meets who has just cloned the tree: other languages than English,
-# no network, a log instead of a terminal. In a copy of the tree that has a cache
-# of its own; apt, the emulator and others are stand-ins, so that neither root
-# nor a network is needed.
+# Test the first run after a clone: with a language other than English, without a network, with a
+# log instead of a terminal. Use a copy of the tree with its own cache; apt, the emulator and
+# other commands are stand-ins, so that neither root nor a network is needed.
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
-# They choose among the tests of the run that this is part of.
+# These variables choose among the tests of the whole run, of which this is one.
 unset TESTS EXCEPT
 
 work=$build/first_run
 tree=$work/tree
 stubs=$work/bin
 
-# stub NAME: a stand-in for that command, of the lines on stdin.
+# stub NAME: write a stand-in for that command, from the lines on stdin.
 stub()
 {
 	{ echo '#!/bin/bash'; cat; } >"$stubs/$1"
 	chmod +x "$stubs/$1"
 }
 
-# in_tree COMMAND...: there, with the stand-ins.
+# in_tree COMMAND...: run a command in the tree, with the stand-ins.
 in_tree()
 {
 	(cd "$tree" && PATH=$stubs:$PATH "$@")
 }
 
-# with_apt COMMAND: what a script does that has sourced apt.sh.
+# with_apt COMMAND: run a command after sourcing apt.sh.
 with_apt()
 {
 	in_tree bash -c '. tools/vm/lib/common.sh; . tools/vm/lib/apt.sh; '"$1"
 }
 
-# fresh_tree: nothing is in its cache, and there is no stand-in.
+# fresh_tree: make a copy of the tree with an empty cache, and remove all stand-ins.
 fresh_tree()
 {
 	rm -rf "$work"
@@ -46,7 +45,7 @@ fresh_tree()
 		selftests examples tools "$tree/")
 }
 
-# apt's words, in German where it may.
+# Make an apt that speaks German, if its environment allows.
 stub_german_apt()
 {
 	stub apt-cache <<-'EOT'
@@ -64,7 +63,7 @@ translated_apt_is_understood()
 	grep -x busybox-static=1.2-3 "$tree/.cache/packages"
 }
 
-# A word of a translation would be missed where warnings are looked for.
+# Scripts search output for warnings, and would miss a translated word.
 everything_speaks_english()
 {
 	local script
@@ -77,7 +76,7 @@ everything_speaks_english()
 	done
 }
 
-# The real apt, and a port where nobody listens: as if there were no network.
+# Use the real apt with a port where nobody listens, as if there were no network.
 without_a_network()
 {
 	local command='get_packages $cache/packages echo busybox-static'
@@ -95,7 +94,7 @@ a_run_without_a_network_says_so()
 	grep 'error: .*http://127.0.0.1:1.*network' "$work/said"
 }
 
-# stub_apt: what it answers when it reaches a mirror.
+# stub_apt: make an apt that reaches a mirror.
 stub_apt()
 {
 	stub apt-cache <<-'EOT'
@@ -124,7 +123,7 @@ a_run_without_a_network_leaves_the_next_one_unharmed()
 	[ -e "$tree/.cache/debs/busybox-static=1.2-3/busybox-static_1.2-3_amd64.deb" ]
 }
 
-# Folders that an older version left behind without a network.
+# An older version left such folders behind if there was no network.
 an_empty_cache_that_calls_itself_complete_is_mended()
 {
 	mkdir -p "$tree/.cache/apt/lists/partial"
@@ -134,7 +133,7 @@ an_empty_cache_that_calls_itself_complete_is_mended()
 	grep -x busybox-static=1.2-3 "$tree/.cache/packages"
 }
 
-# stub_installed PATTERN: all packages are, but for those.
+# stub_installed PATTERN: all packages are installed, except those that match.
 stub_installed()
 {
 	stub dpkg-query <<-EOT
@@ -142,7 +141,7 @@ stub_installed()
 	EOT
 }
 
-# A cache in which nothing is missing.
+# Make a cache in which nothing is missing.
 full_cache()
 {
 	local cache=$tree/.cache
@@ -164,7 +163,7 @@ the_set_up_finds_libraries_that_are_named_t64()
 	[ ! -s "$work/said" ]
 }
 
-a_user_without_root_is_told_what_to_run()
+a_user_without_root_gets_the_command_to_run()
 {
 	full_cache
 	stub_installed 'qemu-system-x86'
@@ -174,7 +173,7 @@ a_user_without_root_is_told_what_to_run()
 	grep 'as root, run: .*apt-get install .*qemu-system-x86$' "$work/said"
 }
 
-# says_one_sentence SENTENCE COMMAND...: an error of that one line, and not a word before it.
+# says_one_sentence SENTENCE COMMAND...: the command fails, and prints only this error.
 says_one_sentence()
 {
 	! in_tree "${@:2}" >"$work/said" 2>&1 || return
@@ -182,11 +181,11 @@ says_one_sentence()
 	[ "$(cat "$work/said")" = "error: $1" ]
 }
 
-a_system_without_dpkg_is_told_so()
+a_system_without_dpkg_gets_an_error()
 {
 	local purpose
 
-	# All commands of this system but those.
+	# Link all commands of this system, except dpkg and apt.
 	mkdir "$work/commands"
 	ln -s /usr/bin/* /bin/* /usr/sbin/* /sbin/* "$work/commands/" 2>/dev/null || true
 	rm -f "$work"/commands/{dpkg,apt}*
@@ -196,16 +195,16 @@ a_system_without_dpkg_is_told_so()
 	done
 }
 
-another_architecture_is_told_so()
+another_architecture_gets_an_error()
 {
 	stub dpkg <<<'echo riscv64'
 	says_one_sentence 'this needs Debian 12 or 13 on amd64; this system is for riscv64' \
 		tools/vm/setup.sh test
 }
 
-a_system_without_the_keys_of_debian_is_told_what_to_install()
+a_system_without_the_keys_of_debian_gets_the_package_to_install()
 {
-	# As Ubuntu is.
+	# Ubuntu lacks these keys.
 	sed -i "s|^keyring=.*|keyring=$work/none.gpg|" "$tree/tools/vm/lib/apt.sh"
 	says_one_sentence "this system lacks the keys of Debian's packages, $work/none.gpg; \
 as root, run: apt-get install debian-archive-keyring" tools/vm/setup.sh demo
@@ -223,7 +222,7 @@ keys_that_are_too_old_are_not_taken_for_a_missing_network()
 	! grep network "$work/said"
 }
 
-# What apt-get does as root, in a tree where nothing has run before.
+# apt-get runs as root, in a tree where nothing has run before.
 a_set_up_without_a_cache_begins_one()
 {
 	rmdir "$tree/.cache"
@@ -242,7 +241,7 @@ a_user_whose_path_has_no_sbin_finds_modinfo()
 	PATH=/usr/bin:/bin in_tree bash -c '. tools/vm/lib/common.sh; modinfo --version'
 }
 
-# A package may name either folder.
+# Packages use both paths, /lib and /usr/lib.
 libraries_in_lib_and_in_usr_lib_come_together()
 {
 	local folder packages=$tree/.cache/debs there=$tree/.cache/loops/usr/lib
@@ -266,8 +265,8 @@ libraries_in_lib_and_in_usr_lib_come_together()
 	[ "$(ls "$there/here")" = $'lib.so\nusr.so' ]
 }
 
-# All that make demo needs but a virtual machine: the emulator opens its serial
-# lines as the real one does, and make leaves a file where one is looked for.
+# Replace the virtual machine and all that make demo needs for it. The emulator opens its serial
+# lines as the real one does, and make creates the expected files.
 stub_machine()
 {
 	local series
@@ -316,7 +315,7 @@ a_log_of_make_demo_has_all_of_it()
 make_demo_speaks_to_a_socket()
 {
 	stub_machine
-	# Its output is a socket, which is read to the end.
+	# Give it a socket as its output, and read the socket to the end.
 	perl -MSocket -e '
 		socketpair(my $ours, my $theirs, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die;
 		if (!fork) {
@@ -331,8 +330,8 @@ make_demo_speaks_to_a_socket()
 	grep -x 'the program' "$work/said"
 }
 
-# stub_kvm SAYS: an emulator that has kvm, where a kernel without a root says that; it tells
-# which accelerator the machine has.
+# stub_kvm TEXT: make an emulator that has kvm, on which a kernel without a root prints TEXT. It
+# prints which accelerator the machine has.
 stub_kvm()
 {
 	stub_machine
@@ -362,7 +361,7 @@ a_kvm_that_boots_a_kernel_is_used()
 	grep -x kvm "$work/said"
 }
 
-# Before anything is fetched or built; and what there is, is told.
+# This must fail before anything is fetched or built, and print the names of all tests.
 a_misspelt_test_is_an_error()
 {
 	local target
@@ -391,7 +390,7 @@ make_list_names_all_tests()
 	done
 }
 
-# run_stubs KERNELS TESTS: programs that pass at once, in machines that are none.
+# run_stubs KERNELS TESTS: run programs that pass at once, in fake machines.
 run_stubs()
 {
 	stub_machine
@@ -419,7 +418,7 @@ run_stubs()
 	cat "$work/said"
 }
 
-a_run_tells_which_program_of_how_many_it_is_at()
+a_run_prints_which_program_of_how_many_it_is_at()
 {
 	run_stubs '6.1 6.12' 'twheel_t*'
 	grep -E '^# program 1 of 4: 6.12?/twheel_t[a-z]*, about 1 min left after it' "$work/said"
@@ -430,7 +429,7 @@ a_run_tells_which_program_of_how_many_it_is_at()
 	tail -n 1 "$work/said" | grep -x '10 passed, 0 failed'
 }
 
-# As an archive may have them, and as a file system without exec starts them.
+# An archive may lose the x bits, and a file system without exec ignores them.
 scripts_start_each_other_without_x_bits()
 {
 	find "$tree" -name '*.sh' -exec chmod a-x {} +
@@ -439,7 +438,7 @@ scripts_start_each_other_without_x_bits()
 	tail -n 1 "$work/said" | grep -x '6 passed, 0 failed'
 }
 
-# By what they took the last time.
+# Programs are sorted by the time that they took last time.
 the_longest_program_begins_first_and_the_others_share_the_second_machine()
 {
 	printf '6.1/twheel_%s\n' 'one 20' 'three 90' 'two 60' >"$tree/.cache/seconds"
@@ -450,7 +449,7 @@ the_longest_program_begins_first_and_the_others_share_the_second_machine()
 	grep -E '^# slowest, in seconds: .*6.1/twheel_three ' "$work/said"
 }
 
-downloads_tell_their_size_and_how_far_they_are()
+downloads_print_their_size_and_progress()
 {
 	local tries=50
 
@@ -458,7 +457,7 @@ downloads_tell_their_size_and_how_far_they_are()
 	export PROGRESS_SECONDS=0
 	with_apt 'get_packages $cache/packages echo busybox-static' 2>"$work/said"
 	grep 'downloading 1.5 MB: busybox-static$' "$work/said"
-	# The reader of it is not waited for.
+	# apt does not wait for the process that prints the progress.
 	until grep '50 % downloaded' "$work/said"; do
 		[ $((tries--)) -gt 0 ]
 		sleep 0.1
@@ -472,11 +471,11 @@ cases=(
 	a_run_without_a_network_leaves_the_next_one_unharmed
 	an_empty_cache_that_calls_itself_complete_is_mended
 	the_set_up_finds_libraries_that_are_named_t64
-	a_user_without_root_is_told_what_to_run
+	a_user_without_root_gets_the_command_to_run
 	a_user_whose_path_has_no_sbin_finds_modinfo
-	a_system_without_dpkg_is_told_so
-	another_architecture_is_told_so
-	a_system_without_the_keys_of_debian_is_told_what_to_install
+	a_system_without_dpkg_gets_an_error
+	another_architecture_gets_an_error
+	a_system_without_the_keys_of_debian_gets_the_package_to_install
 	keys_that_are_too_old_are_not_taken_for_a_missing_network
 	a_set_up_without_a_cache_begins_one
 	libraries_in_lib_and_in_usr_lib_come_together
@@ -484,8 +483,8 @@ cases=(
 	make_demo_speaks_to_a_socket
 	a_kvm_that_opens_and_boots_no_kernel_is_left_alone
 	a_kvm_that_boots_a_kernel_is_used
-	downloads_tell_their_size_and_how_far_they_are
-	a_run_tells_which_program_of_how_many_it_is_at
+	downloads_print_their_size_and_progress
+	a_run_prints_which_program_of_how_many_it_is_at
 	scripts_start_each_other_without_x_bits
 	the_longest_program_begins_first_and_the_others_share_the_second_machine
 	a_misspelt_test_is_an_error
