@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make install, uninstall, dkms-install and dkms-remove, in any order and after the
-# sources have changed, below a DESTDIR: the system's dkms and modules are not
-# touched. The kernel is a stand-in, whose modules are made in no time; dkms.sh
-# builds real ones.
+# Test make install, uninstall, dkms-install and dkms-remove, in any order and after the sources
+# have changed, below a DESTDIR: the system's dkms and modules are not touched. The kernel is a
+# stand-in whose modules build at once; dkms.sh builds real ones.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -15,7 +14,7 @@ work=$build/install
 case_options=-ex
 fresh_tree() { fresh_stage; }
 
-# installed PATH...: these modules, and what belongs to them.
+# installed PATH...: exactly these modules are installed, with all files that belong to them.
 installed()
 {
 	[ "$(modules | sed 's/\.[xg]z$//; s/\.zst$//' | tr '\n' ' ')" = "$(printf '%s ' "$@")" ]
@@ -25,7 +24,7 @@ installed()
 	cmp "$tree/tools/twheel.modules-load" "$work/root/usr/lib/modules-load.d/twheel.conf"
 }
 
-# The module that dkms has installed is of the sources as they are.
+# The installed module was built from the present sources.
 up_to_date()
 {
 	of_sources "$(sum_of_sources)"
@@ -112,7 +111,7 @@ removing_twice_is_no_error()
 	nothing_is_left
 }
 
-# 77 is dkms' word for a kernel that is left out.
+# dkms exits with 77 if it leaves a kernel out.
 dkms_leaves_out()
 {
 	local status=0
@@ -123,7 +122,7 @@ dkms_leaves_out()
 	[ $status = 77 ]
 }
 
-# What dpkg starts when a kernel is installed: it fails with this.
+# dpkg starts this when a kernel is installed. If it fails, dpkg fails too.
 dkms_builds_for_a_new_kernel_and_not_for_an_old_one()
 {
 	local release
