@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What each target installs for a package is listed in install_lists.txt: no more, no less, with
-# the mode that it is to have, and no file has two owners. `install-module' alone needs a kernel,
-# and what needs none leaves no trace of this machine.
+# install_lists.txt lists what each target installs for a package: these files and no others, with
+# their modes, and no file has two owners. Only `install-module' needs a kernel. The files of the
+# other targets have no trace of this machine.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -16,13 +16,14 @@ case_options=-ex
 folders=(PREFIX=/usr libdir=/usr/lib/triplet)
 fresh_tree() { rm -rf "${work:?}/stage"; }
 
-# listed TARGET: its part of the list.
+# listed TARGET: print the target's part of the list.
 listed()
 {
 	sed -n "/^$1:/,/^\$/p" "$lists" | sed "1d; /^\$/d; s/@VERSION@/${version%%[~+]*}/" | sort
 }
 
-# staged TARGET VARIABLE...: what it installs, "MODE PATH". An umask is none of its business.
+# staged TARGET VARIABLE...: install the target with a strict umask, which must make no
+# difference, and print "MODE PATH" for each file.
 staged()
 {
 	(umask 077; make -C "$tree" "$1" DESTDIR="$work/stage" "${folders[@]}" "${@:2}" >&2)
@@ -77,7 +78,7 @@ no_file_has_two_owners()
 
 fresh_stage
 targets=(headers lib man udev tools)
-# `make uninstall' removes the udev rule with the module.
+# The udev rule has no such target: `make uninstall' removes it with the module.
 both=(headers lib man tools)
 
 echo "TAP version 13"
