@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The build and the installation on machines of all kinds: with CDPATH, another umask, without
-# exec or x bits, without bash, with files that cannot be written, a path that kbuild cannot
-# take, and a kernel of clang. It all happens below a DESTDIR, with a stand-in for the kernel.
+# Test the build and the installation on all kinds of machines: with CDPATH, another umask,
+# without exec or x bits, without bash, with files that cannot be written, a path that kbuild
+# cannot use, and a kernel built by clang. All this happens below a DESTDIR, with a stand-in for
+# the kernel.
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
@@ -16,8 +17,7 @@ case_options=-ex
 fresh_tree() { fresh_stage; }
 targets=(modules lib install install-lib dkms-source uninstall-lib uninstall)
 
-# All that is made in the tree without a virtual machine, but for the names of tests, which
-# are in another folder.
+# Make all targets that need no virtual machine, except list, whose files are in another folder.
 everything_works()
 {
 	local target
@@ -30,7 +30,8 @@ everything_works()
 	nothing_is_left
 }
 
-# mounted OPTION COMMAND...: in a namespace where the tree is mounted so.
+# mounted OPTION COMMAND...: run a command in a namespace where the tree is mounted with this
+# option.
 mounted()
 {
 	local namespace=(unshare -m)
@@ -59,7 +60,7 @@ with_cdpath()
 	done
 }
 
-# A script that is started by itself has the variable still.
+# If a script is not started by make, the variable is still set.
 each_script_that_changes_folders_unsets_cdpath()
 {
 	local script found=0
@@ -117,7 +118,7 @@ without_bash()
 	done
 }
 
-# As people have it who also work with Windows.
+# Users who also work with Windows have this setting.
 with_autocrlf()
 {
 	local git=(git -c core.autocrlf=true -c user.name=a -c user.email=a@b -c safe.directory='*')
@@ -176,7 +177,7 @@ a_tree_in_utf_8_is_built()
 	everything_works
 }
 
-# As root is on a network file system.
+# Root on a network file system may not write.
 a_tree_that_is_built_is_installed_without_writing()
 {
 	twheel modules
@@ -202,13 +203,13 @@ a_tree_that_is_not_built_and_cannot_be_written()
 	not_installed_because 'twheel.ko is not for 6.99.0-new'
 }
 
-# kernel_of_clang OPTION...: in both files in which a kernel has its configuration.
+# kernel_of_clang OPTION...: set options in the kernel's configuration.
 kernel_of_clang()
 {
 	printf 'CONFIG_%s=y\n' CC_IS_CLANG "$@" >"$work/new/include/config/auto.conf"
 }
 
-# built_with WORDS: the module, and that was installed.
+# built_with WORDS: kbuild got these for the build and for modules_install.
 built_with()
 {
 	grep -x "$1" "$work/new/compiler"
