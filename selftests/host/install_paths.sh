@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Folders with any name, relative ones, and links: what is staged is below DESTDIR, all of it,
-# and nothing else is touched.
+# Test folders with any name, relative paths, and links: all files are staged below DESTDIR, and
+# nothing else is touched.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -12,7 +12,7 @@ work=$build/install_paths
 . "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
 
-# The library is built once: this is about where it goes.
+# Build the library once, since only its paths are tested.
 fresh_tree()
 {
 	fresh_stage
@@ -21,7 +21,8 @@ fresh_tree()
 }
 new=6.99.0-new
 
-# somebodys FOLDER: what a path that is cut at a blank, or taken for a pattern, would lead to.
+# somebodys FOLDER: make the files to which a path would lead if it were cut at a blank, or
+# expanded as a pattern.
 somebodys()
 {
 	local name
@@ -33,7 +34,7 @@ somebodys()
 	done
 }
 
-# everything_goes_below NAME
+# everything_goes_below NAME: install everything below a folder of this name.
 everything_goes_below()
 {
 	local stage=$work/d/$1 said
@@ -48,7 +49,7 @@ everything_goes_below()
 	[ "$(modules)" = updates/twheel.ko ]
 	twheel install-lib
 	[ -e "$stage/usr/local/lib/libtwheel.so" ]
-	# dkms quotes nothing, so this is done, or refused with a sentence.
+	# dkms quotes no paths, so it must work, or be refused with a message.
 	if ! said=$(twheel dkms-install 2>&1); then
 		grep 'error: dkms cannot work below a folder whose path has a blank' <<<"$said"
 	fi
@@ -60,7 +61,7 @@ everything_goes_below()
 	[ "$(all_files "$work/d")" = "$before" ]
 }
 
-# in_tree TARGET VARIABLE...: make, started there.
+# in_tree TARGET VARIABLE...: start make in the tree.
 in_tree()
 {
 	(cd "$tree" && "${as_root[@]}" make "$@")
@@ -119,7 +120,7 @@ a_destdir_of_two_lines_is_refused()
 	done
 }
 
-# As in the tree of another machine, where /usr/local/include is a link to /somewhere.
+# In the tree of another machine, /usr/local/include may be a link to /somewhere.
 each_target_refuses_a_link_that_leads_out_of_destdir()
 {
 	local link target
@@ -148,7 +149,7 @@ links_within_destdir_are_followed()
 	nothing_is_left
 }
 
-# A file of ours may be a link, whose target is somebody's.
+# A file to be replaced may be a link to another project's file.
 a_link_in_the_place_of_a_file_is_replaced()
 {
 	mkdir -p "$root/usr/local/include/linux"
@@ -159,7 +160,7 @@ a_link_in_the_place_of_a_file_is_replaced()
 	cmp "$tree/uapi/linux/twheel.h" "$root/usr/local/include/linux/twheel.h"
 }
 
-# mkdir -p would not, and `install -d' would.
+# `install -d' would change the mode; mkdir -p does not.
 the_mode_of_a_folder_that_is_there_stays()
 {
 	mkdir -p "$root/usr/local/lib" "$root/usr/local/include"
