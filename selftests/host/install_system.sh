@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make install and dkms-install into the running system: the group, udev, depmod, and a module
-# that is loaded. The system is a root of links to this machine's, in which what is written to
-# is its own; systemd, udev and the kernel are stand-ins.
+# Test make install and dkms-install into the running system: the group, udev, depmod, and a
+# loaded module. The system is a root of links to this machine's files; the files that are written
+# are its own. systemd, udev and the kernel are stand-ins.
 # shellcheck source-path=SCRIPTDIR
 # shellcheck disable=SC2016 # what is in single quotes is for another shell
 
@@ -15,14 +15,15 @@ work=$build/install_system
 case_options=-ex
 here=/host$work
 
-# command_is NAME: a stand-in for it, of the lines on stdin, which notes that it was started.
+# command_is NAME: write a stand-in for the command, from the lines on stdin. It records each
+# start.
 command_is()
 {
 	{ printf '%s\n' '#!/usr/bin/env bash' "echo \"$1 \$*\" >>$here/commands"; cat; } >"$work/bin/$1"
 	chmod +x "$work/bin/$1"
 }
 
-# links FOLDER NAME...: of all that this machine has there, but for these.
+# links FOLDER NAME...: link all that this machine has in the folder, except these names.
 links()
 {
 	local entry names
@@ -47,7 +48,8 @@ fresh_tree()
 	echo root:x:0: >"$root/etc/group"
 	mkdir -p "$root/lib/modules/6.99.0-new"
 	ln -s "$here/new" "$root/lib/modules/6.99.0-new/build"
-	# Without it, dkms takes the kernel for one that is not installed, and runs no depmod.
+	# Without this file, dkms thinks that the kernel is not installed, and does not run
+	# depmod.
 	echo >"$root/lib/modules/6.99.0-new/modules.dep"
 	: >"$work/commands"
 	command_is uname <<<'[ "$1" = -r ] && echo 6.99.0-new || exec /usr/bin/uname "$@"'
@@ -59,7 +61,7 @@ fresh_tree()
 	command_is groupadd <<<'[ "$1" = --system ] && echo "$2:x:998:" >>/etc/group'
 }
 
-# in_system COMMAND...: in it, as root. What it said is in $work/said.
+# in_system COMMAND...: run a command in the system, as root. Its output is in $work/said.
 in_system()
 {
 	local namespace=(unshare -m)
@@ -73,7 +75,7 @@ in_system()
 	cat "$work/said"
 }
 
-# system TARGET...: make in it.
+# system TARGET...: run make in the system.
 system()
 {
 	in_system make -C "$here/tree" "$@"
@@ -91,7 +93,7 @@ install_brings_group_rule_and_boot_entry()
 	grep '^created the group twheel' "$work/said"
 	grep -x 'g twheel -' "$root/usr/lib/sysusers.d/twheel.conf"
 	grep -x twheel "$root/usr/lib/modules-load.d/twheel.conf"
-	# udev knows the group only if it reads the rule after that.
+	# udev must read the rule after the group was created.
 	[ "$(grep -oE '^(systemd-sysusers|udevadm control --reload)' "$work/commands" | tr '\n' ' ')" = \
 		'systemd-sysusers udevadm control --reload ' ]
 	grep -E '^depmod .*6.99.0-new' "$work/commands"
@@ -113,7 +115,7 @@ groupadd_makes_the_group_if_there_is_no_systemd()
 	grep '^groupadd --system twheel$' "$work/commands"
 }
 
-# As in a container, or in busybox' world.
+# There is neither in a container, or in a system with busybox.
 install_succeeds_without_systemd_and_udev()
 {
 	command_is systemd-sysusers <<<'exit 1'
@@ -137,7 +139,7 @@ install_puts_the_old_module_back_if_depmod_fails()
 	[ "$before" = "$(all_files "$root/usr/local/include")$(all_files "$root/lib/modules/")" ]
 }
 
-# loaded SUM [VERSION]: by insmod, or since the machine has started.
+# loaded SUM [VERSION]: a module with this sum of its sources is loaded.
 loaded()
 {
 	mkdir -p "$root/sys/module/twheel"
@@ -145,7 +147,7 @@ loaded()
 	echo "${2:-$version}" >"$root/sys/module/twheel/version"
 }
 
-a_module_that_is_still_loaded_is_told()
+an_old_module_that_is_loaded_is_reported()
 {
 	loaded "$(sum_of_sources)"
 	system "$1"
@@ -160,7 +162,7 @@ a_module_that_is_still_loaded_is_told()
 	grep 'modprobe -r twheel && modprobe twheel' "$work/said"
 }
 
-# configure: as dpkg does. modinfo would go by the kernel of this machine.
+# Configure the package as dpkg does. modinfo would look for this machine's kernel.
 configure()
 {
 	command_is modinfo <<-'EOT'
@@ -186,7 +188,7 @@ the_package_names_the_next_steps()
 	configure
 	grep 'still the old one' "$work/said"
 	grep -x 'modprobe -r twheel && modprobe twheel' "$work/said"
-	# As in an image that is being made.
+	# In an image that is being built, there is no /sys/module.
 	rm -r "$root/sys/module"
 	configure
 	[ ! -s "$work/said" ]
@@ -205,7 +207,7 @@ staging_changes_nothing_in_the_running_system()
 	lacks '^(depmod|udevadm|groupadd|systemd-sysusers)' "$work/commands"
 }
 
-# `/' is no stage.
+# `/' is not a staged tree.
 a_destdir_of_a_slash_is_the_running_system()
 {
 	system install DESTDIR=/
@@ -213,8 +215,8 @@ a_destdir_of_a_slash_is_the_running_system()
 	grep -E '^depmod .*6.99.0-new' "$work/commands"
 }
 
-# linker_hears TARGET DESTDIR
-linker_hears()
+# runs_ldconfig TARGET DESTDIR: the target runs ldconfig.
+runs_ldconfig()
 {
 	: >"$work/commands"
 	system "$1" DESTDIR="$2"
@@ -226,10 +228,10 @@ install_lib_runs_ldconfig_in_the_running_system_alone()
 	local destdir
 
 	for destdir in '' / //; do
-		linker_hears install-lib "$destdir"
-		linker_hears uninstall-lib "$destdir"
+		runs_ldconfig install-lib "$destdir"
+		runs_ldconfig uninstall-lib "$destdir"
 	done
-	fails linker_hears install-lib "$here/stage"
+	fails runs_ldconfig install-lib "$here/stage"
 	[ -e "$work/stage/usr/local/lib/libtwheel.so" ]
 }
 
@@ -248,8 +250,8 @@ echo "1..$((${#cases[@]} + 4))"
 holds install_brings_group_rule_and_boot_entry install_brings_group_rule_and_boot_entry install uninstall
 holds dkms_install_brings_group_rule_and_boot_entry \
 	install_brings_group_rule_and_boot_entry dkms-install dkms-remove
-holds install_tells_of_a_module_that_is_still_loaded a_module_that_is_still_loaded_is_told install
-holds dkms_install_tells_of_a_module_that_is_still_loaded a_module_that_is_still_loaded_is_told dkms-install
+holds install_reports_an_old_module_that_is_loaded an_old_module_that_is_loaded_is_reported install
+holds dkms_install_reports_an_old_module_that_is_loaded an_old_module_that_is_loaded_is_reported dkms-install
 for case in "${cases[@]}"; do
 	holds "$case" "$case"
 done
