@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# make install over an older module: if a step fails, everything is as it was before; after a
-# run that is killed, each file is the old one or the new one, and the next run repairs the
-# rest. It all happens below a DESTDIR, with a stand-in for the kernel.
+# Test make install over an older module. If a step fails, everything must be as before. If a run
+# is killed, each file must be the old one or the new one, and the next run must repair the rest.
+# All this happens below a DESTDIR, with a stand-in for the kernel.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -13,7 +13,7 @@ work=$build/install_undo
 . "$(dirname "$0")/../../tools/vm/lib/stand_in.sh"
 case_options=-ex
 
-# An older module with its headers is installed, and something is new in all of it.
+# Install an older module with its headers, then change all files of the tree.
 fresh_tree()
 {
 	local file
@@ -22,7 +22,7 @@ fresh_tree()
 	twheel install >/dev/null
 	old_sum=$(sum_of_sources)
 	change
-	# dkms may have its copy of the sources, where no module is built from them.
+	# dkms may have a copy of the sources without having built a module.
 	twheel dkms-source >/dev/null
 	for file in uapi/linux/twheel.h tools/60-twheel.rules tools/twheel.{sysusers,modules-load}; do
 		echo >>"$tree/$file"
@@ -45,7 +45,7 @@ all_is_new()
 	! find "$root" -name '.*' | grep .
 }
 
-# kernel_fails FILE: what the stand-in goes by.
+# kernel_fails FILE: FILE makes a step of the kernel's stand-in fail.
 kernel_fails()
 {
 	touch "$work/new/$1"
@@ -53,7 +53,8 @@ kernel_fails()
 	everything_is_as_before
 }
 
-# any_step NAME DO AT_LEAST THEN: the first time that NAME is started, and the second, ...
+# any_step NAME DO AT_LEAST THEN: DO at the first start of NAME, then at the second, and so on,
+# with THEN after each. NAME must start more often than AT_LEAST.
 any_step()
 {
 	local step
@@ -79,7 +80,7 @@ repaired_by_the_next_run()
 	fresh_tree
 }
 
-# Of a run that went wrong otherwise.
+# Another failed run may have left such a folder.
 a_place_that_is_taken()
 {
 	mkdir "$root/usr/lib/udev/rules.d/.60-twheel.rules.new"
@@ -98,7 +99,8 @@ a_folder_in_the_place_of_a_file_is_not_touched()
 	everything_is_as_before
 }
 
-# The second one comes while another holds the lock, and changes nothing before that ends.
+# The second run starts while this one holds the lock. It must change nothing before the lock is
+# released.
 a_second_install_waits_until_the_first_has_ended()
 {
 	local second
