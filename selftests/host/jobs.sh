@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# examples/jobs: no job is lost if processes are killed, or if the power fails.
+# Test examples/jobs: no job is lost if processes are killed, or if the power fails.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -10,7 +10,7 @@
 
 work=$build/jobs_test
 db=$work/here/db
-# What the commands of the jobs write.
+# The commands of the jobs write to this file.
 export RECORD=$work/here/record
 command="printf 'E %s\\n' \$JOB_ID >>\$RECORD"
 
@@ -25,7 +25,7 @@ compile()
 	make_examples "$work/product" jobs
 }
 
-# mutant NAME SED-SCRIPT: the program with a fault.
+# mutant NAME SED-SCRIPT: compile the program with a fault.
 mutant()
 {
 	local source=$top/examples/jobs/jobs.c sqlite=$cache/jobs/usr libraries
@@ -37,13 +37,13 @@ mutant()
 		"$work/product/lib/libtwheel.a" -L"$libraries" -Wl,-rpath,"$libraries" -lsqlite3
 }
 
-# The numbers of the jobs whose commands ran, in order, each once.
+# Print the numbers of the jobs whose commands ran, in order, each once.
 first_runs()
 {
 	sed -n 's/^E //p' "$RECORD" | awk '!seen[$1]++'
 }
 
-# The earliest first, and those of one time by their numbers.
+# The earliest job runs first. If times are equal, the lower number runs first.
 jobs_run_in_the_order_of_their_times()
 {
 	"$work/jobs" add "$db" 0.3 "$command" 0.1 "$command" 0.2 "$command" 0.1 "$command" 0 "$command"
@@ -68,7 +68,7 @@ a_job_that_another_process_adds_runs_in_time()
 	[ "$(first_runs)" = 2 ]
 }
 
-# As Documentation/jobs.rst shows them.
+# Documentation/jobs.rst shows these commands.
 what_is_listed_is_what_pends()
 {
 	cd "$work/here"
@@ -85,7 +85,7 @@ a_removed_job_does_not_run()
 	[ "$(first_runs)" = 2 ]
 }
 
-# A command that takes long, and a wait until it has begun: a busy host takes long, too.
+# A command that takes long. Wait until it has begun, since a busy host is slow.
 long()
 {
 	echo ": >'$work/here/begun'; sleep 2; $command"
@@ -98,7 +98,7 @@ long_has_begun()
 	done
 }
 
-# The second takes over.
+# After the first run was killed, the second one continues.
 two_runs_do_no_job_at_once()
 {
 	local first second
@@ -112,11 +112,11 @@ two_runs_do_no_job_at_once()
 	sleep 0.1
 	kill -9 "$first"
 	wait "$second"
-	# The command of the first run ended before the second began.
+	# The command of the first run must end before the second begins.
 	[ "$(sed -n 's/^E //p' "$RECORD" | xargs)" = "1 1 2" ]
 }
 
-# As when the machine is shut down: everybody gets the signal.
+# When a machine is shut down, all processes get the signal.
 a_job_whose_command_is_ended_by_a_signal_runs_again()
 {
 	local pid
@@ -131,7 +131,8 @@ a_job_whose_command_is_ended_by_a_signal_runs_again()
 	[ "$(first_runs)" = 1 ]
 }
 
-# kill_often JOBS: a run, with its commands, and a process that adds, at random times.
+# kill_often JOBS: kill a run with its commands, and a process that adds jobs, at random times.
+# JOBS is the program.
 kill_often()
 {
 	local i pid adder pairs=() kills=${KILLS:-30}
@@ -139,17 +140,17 @@ kill_often()
 	for i in {1..100}; do
 		pairs+=("0.$((RANDOM % 900 + 100))" "$command")
 	done
-	"$1" add "$db" "${pairs[@]}" >"$work/here/told"
+	"$1" add "$db" "${pairs[@]}" >"$work/here/added"
 	"$1" list "$db" | cut -f 1 >"$work/here/order"
 	for ((i = 0; i < kills; i++)); do
 		setsid "$1" run "$db" &
 		pid=$!
-		"$1" add "$db" "0.$((RANDOM % 10))" "$command" >>"$work/here/told" &
+		"$1" add "$db" "0.$((RANDOM % 10))" "$command" >>"$work/here/added" &
 		adder=$!
 		sleep "0.00$((RANDOM % 10))"
 		((RANDOM % 4)) || kill -9 "$adder" || true
 		sleep "0.0$((RANDOM % 60 + 10))"
-		# It has no group of its own before setsid().
+		# Before setsid(), the process has no group of its own.
 		kill -9 -- "-$pid" || kill -9 "$pid"
 		wait "$adder" "$pid" || true
 	done 2>/dev/null
@@ -159,10 +160,10 @@ kill_often()
 each_job_runs_at_least_once_in_order()
 {
 	kill_often "$work/jobs"
-	# None that was told is lost.
-	[ -z "$(comm -23 <(sort "$work/here/told") <(first_runs | sort))" ]
+	# No job whose number was printed is lost.
+	[ -z "$(comm -23 <(sort "$work/here/added") <(first_runs | sort))" ]
 	diff "$work/here/order" <(first_runs | grep -Fx -f "$work/here/order")
-	# Only the job that ran at a kill runs again.
+	# Only the job that was running at a kill may run again.
 	[ "$(grep -c ^E "$RECORD")" -le $(($(first_runs | wc -l) + ${KILLS:-30})) ]
 }
 
@@ -172,12 +173,13 @@ kills_find_a_job_that_is_deleted_too_early()
 	for _ in {1..10}; do
 		fresh_tree
 		kill_often "$work/early"
-		[ -z "$(comm -23 <(sort "$work/here/told") <(first_runs | sort))" ] || return 0
+		[ -z "$(comm -23 <(sort "$work/here/added") <(first_runs | sort))" ] || return 0
 	done
 	return 1
 }
 
-# record_work JOBS: some 150 jobs, and a kill now and then. Who adds is told.
+# record_work JOBS: record the writes of some 150 jobs, with kills now and then. The numbers that
+# `add' prints are recorded as well.
 record_work()
 {
 	local i pid pairs
@@ -196,7 +198,7 @@ record_work()
 	done 2>/dev/null
 }
 
-# cuts JOBS
+# cuts JOBS: cut the power at many places of the record.
 cuts()
 {
 	gcc -shared -fPIC -Wall -Wextra -Werror -O2 -o "$work/record.so" "$top/selftests/jobs/record.c"
@@ -224,7 +226,7 @@ cuts_find_that_the_disk_is_not_waited_for()
 socket=$work/here/socket
 stream=("$socket" jobs)
 
-# with_server COMMAND...: runs the command beside a server that waits for its disk.
+# with_server COMMAND...: run a command beside a server that waits for its disk.
 with_server()
 {
 	trap end_all EXIT
@@ -259,7 +261,7 @@ add_job()
 	"$work/streams" add "${stream[@]}" "$1" "${2:-$command}"
 }
 
-# All jobs of the stream are done.
+# Wait until all jobs of the stream are done.
 none_is_left()
 {
 	local end=$((SECONDS + 60))
@@ -274,7 +276,7 @@ a_worker_runs_its_jobs_in_the_order_of_their_times()
 {
 	local delay ids=()
 
-	# A busy host takes long for each.
+	# A busy host needs long to add each job.
 	for delay in 2 0.8 1.4 0.8 0; do
 		ids+=("$(add_job $delay)")
 	done
@@ -283,7 +285,8 @@ a_worker_runs_its_jobs_in_the_order_of_their_times()
 	[ "$(first_runs | xargs)" = "${ids[4]} ${ids[1]} ${ids[3]} ${ids[2]} ${ids[0]}" ]
 }
 
-# The first has taken all jobs, and sends nothing more. When it goes on, it may do one again.
+# The first worker has taken all jobs, and is stopped. When it continues, it may run a job once
+# more.
 another_worker_takes_the_jobs_of_a_stopped_one()
 {
 	local first
@@ -316,7 +319,7 @@ a_command_of_a_worker_that_is_ended_by_a_signal_runs_again()
 	[ "$(grep -c ^E "$RECORD")" = 1 ]
 }
 
-# Longer than a lease.
+# The command takes longer than a lease.
 a_job_that_takes_long_runs_once()
 {
 	"$work/streams" work "${stream[@]}" first 1000 &
@@ -326,7 +329,7 @@ a_job_that_takes_long_runs_once()
 	[ "$(grep -c ^E "$RECORD")" = 1 ]
 }
 
-# The workers with their commands, and the server.
+# Kill the workers with their commands, and the server.
 each_job_of_a_stream_runs_at_least_once()
 {
 	local i name pids=()
@@ -342,7 +345,7 @@ each_job_of_a_stream_runs_at_least_once()
 		setsid "$work/streams" work "${stream[@]}" $name 500 &
 		pids[name]=$!
 		for _ in 1 2 3; do
-			add_job "0.$((RANDOM % 5))" >>"$work/here/told"
+			add_job "0.$((RANDOM % 5))" >>"$work/here/added"
 		done
 		sleep "0.0$((RANDOM % 90 + 10))"
 	done
@@ -351,13 +354,13 @@ each_job_of_a_stream_runs_at_least_once()
 	for i in "${pids[@]}"; do
 		kill -9 -- "-$i" || true
 	done
-	[ "$(wc -l <"$work/here/told")" = $((3 * ${KILLS:-30})) ]
-	[ -z "$(comm -23 <(sort "$work/here/told") <(first_runs | sort))" ]
+	[ "$(wc -l <"$work/here/added")" = $((3 * ${KILLS:-30})) ]
+	[ -z "$(comm -23 <(sort "$work/here/added") <(first_runs | sort))" ]
 }
 
 # ----------------------------------------------------------------------------------------
 
-# in_words NAME
+# in_words NAME: print the name with blanks.
 in_words()
 {
 	echo "${1//_/ }"
