@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ways that others build libtwheel and its header: compilers that differ between the
-# library and the program, optimizations, sanitizers, the warnings of each project in each
-# language, other languages that call functions, and exceptions.
+# Build libtwheel and its header as other projects do: with different compilers for library and
+# program, optimizations, sanitizers, the warnings of each project in each language, other
+# languages that call functions, and exceptions.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -13,15 +13,15 @@ work=$build/lib_builds
 programs=$top/selftests/lib/programs
 includes=(-I"$top/lib" -I"$top/uapi")
 case_options=-ex
-# Where setup.sh has unpacked it, or the system's.
+# Use the bindgen that setup.sh has unpacked, or the system's.
 bindgen=$cache/bindgen/usr/bin/bindgen
 [ -x "$bindgen" ] || bindgen=$(command -v bindgen) || true
-# Another C library comes without the kernel's headers.
+# musl comes without the kernel's headers.
 kernel_headers=(-idirafter /usr/include -idirafter "/usr/include/$(uname -m)-linux-gnu")
-# The system's for 32 bits are those for 64 bits.
+# The system's headers for 32 bits are those for 64 bits.
 for_32=(-m32 -idirafter "/usr/include/$(uname -m)-linux-gnu")
 
-# The cases need nothing of each other but libraries.
+# The cases share nothing but libraries.
 fresh_tree() { :; }
 
 # library NAME VARIABLE...
@@ -31,8 +31,8 @@ library()
 	[ ! -s "$work/warnings" ] || { cat "$work/warnings"; return 1; }
 }
 
-# runs NAME COMPILER...: the first program with the static library NAME, with inline
-# functions and without.
+# runs NAME COMPILER...: compile the first program with the static library NAME, with and without
+# inline functions, and run it.
 runs()
 {
 	local name=$1
@@ -96,7 +96,8 @@ under_valgrind()
 	valgrind -q --error-exitcode=9 --leak-check=full "$work/first"
 }
 
-# header LANGUAGE COMPILER...: with the warnings, as a part of somebody's project.
+# header LANGUAGE COMPILER...: compile the headers with all warnings, as a part of another
+# project.
 header()
 {
 	"${@:2}" "${includes[@]}" -Werror -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion \
@@ -114,7 +115,7 @@ by_names()
 	timeout 60 "$work/functions" "$work/$1/libtwheel.so"
 }
 
-# A plugin has a copy of the library of its own, and gets a wheel of its host's.
+# A plugin has its own copy of the library, and uses a wheel of its host.
 two_copies()
 {
 	library plain
@@ -128,7 +129,7 @@ all_headers()
 	printf '#include <%s>\n' twheel.h twheel/device.h twheel/table.h twheel/tcp.h
 }
 
-# A tool that makes bindings leaves functions out that are static or inline, and says nothing.
+# Tools that make bindings skip static and inline functions without a message.
 headers_only_declare()
 {
 	all_headers | clang "${includes[@]}" -DTWHEEL_NO_INLINE -fsyntax-only -xc \
@@ -137,7 +138,7 @@ headers_only_declare()
 	if grep -E ' (static|inline)( |$)' "$work/declared"; then return 1; fi
 }
 
-# They have what the library offers, and nothing that it has not.
+# The bindings must have exactly the functions of the library.
 bindings_name_all_functions()
 {
 	library plain
@@ -150,7 +151,8 @@ bindings_name_all_functions()
 	diff "$work/functions.exported" "$work/functions.bound"
 }
 
-# throws COMPILER...: and timers are in classes of each kind, without a warning.
+# throws COMPILER...: callbacks throw; timers are members of classes of each kind, without a
+# warning.
 throws()
 {
 	library plain
@@ -159,13 +161,14 @@ throws()
 	timeout 60 "$work/throws"
 }
 
-# cxx_header COMPILER...: with all these warnings, in a program that uses all of it.
+# cxx_header COMPILER...: compile a program that uses all of <twheel.hpp>, with all these
+# warnings.
 cxx_header()
 {
 	"$@" "${includes[@]}" -Werror -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wconversion \
 		-Wsign-conversion -Wcast-qual -Wredundant-decls "${cxx[@]}" -fsyntax-only \
 		"$top/selftests/lib/twheel_lib_cxx.cpp"
-	# Nothing else has to be included before it.
+	# The header must need no other header before it.
 	echo '#include <twheel.hpp>' | "$@" "${includes[@]}" -Werror -Wall -Wextra -xc++ -fsyntax-only -
 }
 
@@ -178,7 +181,7 @@ cxx_runs()
 	timeout 60 "$work/cxx" >"$work/said" || { cat "$work/said"; return 1; }
 }
 
-# What fails aborts there.
+# Without exceptions, an error aborts the program.
 cxx_without_exceptions()
 {
 	library plain
@@ -188,7 +191,7 @@ cxx_without_exceptions()
 	! timeout 60 "$work/aborts" || return 1
 }
 
-# where WHAT SENTENCE COMMAND...: if WHAT compiles a program that runs.
+# where WHAT SENTENCE COMMAND...: run the case if WHAT compiles a program that runs here.
 where()
 {
 	local sentence=$2
@@ -202,7 +205,7 @@ where()
 	fi
 }
 
-# Those of the uapi header are not the library's.
+# Check the comments of the library's headers only.
 comments_are_right()
 {
 	local source
@@ -211,11 +214,12 @@ comments_are_right()
 		clang -std=gnu11 -D_GNU_SOURCE -I"$top/lib" -isystem "$top/uapi" -fsyntax-only \
 			-Wdocumentation "$source"
 	done 2>"$work/said"
-	# kernel-doc names a member so, and clang has a command of that name.
+	# kernel-doc writes a member as @result, which clang takes for a command.
 	diff /dev/null <(grep -E 'warning:|error:' "$work/said" | grep -vF "'@result' command used in a comment")
 }
 
-# Where sys/sdt.h is not, the compiler says so. Without USDT=1 there is no probe, wherever it is.
+# If sys/sdt.h is missing, the compiler says so. Without USDT=1 there is no probe, even if it is
+# there.
 has_its_probes()
 {
 	library probes USDT=1
@@ -226,8 +230,8 @@ has_its_probes()
 	runs probes gcc -O2
 }
 
-# two_files COMPILER OPTION...: what `make amalgamation' writes is C11 without extensions, and
-# needs nothing but POSIX.
+# two_files COMPILER OPTION...: the files that `make amalgamation' writes are C11 without
+# extensions, and need only POSIX.
 two_files()
 {
 	make -s -C "$top/lib" OUTPUT="$work/two" amalgamation
@@ -267,7 +271,7 @@ for compiler in gcc clang; do
 		two_files_run $compiler -DTWHEEL_POSIX
 done
 where "musl-gcc" "the two files of the part in the process work with musl" two_files_run musl-gcc
-# Debian: gcc-mingw-w64-x86-64-posix.  Its programs do not run here.
+# Debian's package is gcc-mingw-w64-x86-64-posix. Its programs do not run here.
 if command -v x86_64-w64-mingw32-gcc-posix >/dev/null; then
 	holds "the two files of the part in the process build for Windows" \
 		two_files x86_64-w64-mingw32-gcc-posix
@@ -291,7 +295,7 @@ done
 for standard in c++11 c++14 c++17 c++20 c++23; do
 	holds "the headers have no warning by g++, $standard" header c++ g++ -std=$standard \
 		"${cxx[@]}" -Wuseless-cast -Wcast-align=strict
-	# Its name is an older one there.
+	# clang knows this standard by an older name.
 	holds "the headers have no warning by clang++, $standard" header c++ clang++ \
 		-std=${standard/c++23/c++2b} "${cxx[@]}"
 done
