@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# A machine without high-resolution timers (highres=off): no timeout is early there, and the
-# kernel's log says once what this means, whenever the module is loaded. The programs are
-# those of the other machines. twheelctl names that cause, and in the end also that the kernel
-# refuses a module, which then takes none any more: in lockdown, and by module.sig_enforce, one that is
-# not signed, and one that is signed with a key of our own.
+# Test a machine without high-resolution timers (highres=off). No timeout may be early, and the
+# kernel's log must explain the consequence once each time the module is loaded. The programs are
+# those of the other machines. twheelctl must name the cause. At the end it must also name the
+# reason if the kernel refuses a module: in lockdown, and by module.sig_enforce, for a module
+# without a signature and one with an unknown key. After that, the kernel accepts no module any
+# more.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -20,7 +21,7 @@ series=${kernels[-1]}
 names=(twheel_device twheel_clocks)
 warning='no high-resolution timers: each wake-up may be 4000 us late'
 
-# What it does in the guest, after the programs.
+# Print the script that runs in the guest, after the programs.
 ask_twheelctl()
 {
 	cat <<-'EOT'
@@ -66,7 +67,8 @@ ask_twheelctl()
 	EOT
 }
 
-# sign_module MODULE: as dkms does, with a key that no kernel knows; the copy is in $work/signed.ko.
+# sign_module MODULE: sign a copy as dkms does, with a key that no kernel knows. It is in
+# $work/signed.ko.
 sign_module()
 {
 	openssl req -new -x509 -newkey rsa:2048 -nodes -subj /CN=twheel -keyout "$work/key" -out "$work/cert"
@@ -89,8 +91,8 @@ build_guest()
 		"$dir/ask_twheelctl_module.sh"
 }
 
-# The lines in `said' are those of tools/vm/guest/run-tests.
-tell_results()
+# Print the results in `said', which are lines of tools/vm/guest/run-tests.
+report_results()
 {
 	local line program=
 
@@ -128,7 +130,7 @@ if hear "$work/console.log" @done "$series" "$work/initramfs" \
 else
 	tail -n 60 "$work/console.log"
 fi
-tell_results
+report_results
 check "the machine comes to its end" $ends
 check "the kernel's log says once for each time the module is loaded that the resolution is low" \
 	[ $nr_warnings = $((${#names[@]} + 1)) ]
