@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The packages of make module-packages: what is in them, that two builds are equal, and that a
+# Test the packages of make module-packages: their contents; that two builds are equal; and that a
 # machine without a compiler and without headers can install, upgrade and remove them, with two
-# kernels in either order. That machine is a folder with a database of dpkg; its kernels are
+# kernels in either order. The machine is a folder with a database of dpkg. Its kernels are
 # packages with the lists that depmod needs. make test-packages does the same with apt in a bare
 # Debian.
 # shellcheck source-path=SCRIPTDIR
@@ -25,13 +25,13 @@ make_packages()
 		TWHEEL_VERSION="${version:-1.2.3}" SOURCE_DATE_EPOCH=1700000000 "${@:3}"
 }
 
-# module_deb SERIES FOLDER, newest_deb FOLDER SERIES: their files.
+# module_deb SERIES FOLDER, newest_deb FOLDER SERIES: print the path of the package.
 module_deb() { echo "$work/$2/twheel-modules-${name[$1]}"_*.deb; }
 newest_deb() { echo "$work/$2"/twheel-modules_*+"${name[$1]//-/.}"_*.deb; }
 
 field() { dpkg-deb -f "$1" "$2"; }
 
-# The key of the fleet.
+# Make a key to sign with.
 a_key_is_made()
 {
 	openssl req -new -x509 -newkey rsa:2048 -nodes -days 3650 -subj "/CN=twheel fleet" \
@@ -79,7 +79,7 @@ they_hold_the_module_and_nothing_that_two_of_them_have()
 		"$(field "$(newest_deb $new debs)" Version)"
 }
 
-# The kernel's own check is not to be had here: openssl knows the form.
+# The kernel cannot check the signature here, but openssl knows the format.
 the_signature_is_that_of_the_key()
 {
 	local file size length
@@ -93,7 +93,7 @@ the_signature_is_that_of_the_key()
 	openssl x509 -inform DER -in "$work/fleet.der" -out "$work/fleet.pem"
 	openssl cms -verify -binary -inform DER -in "$work/signature" -content "$work/content" \
 		-CAfile "$work/fleet.pem" -certfile "$work/fleet.pem" -purpose any -out /dev/null
-	# And of nothing else.
+	# The signature must not match any other content.
 	echo >>"$work/content"
 	! openssl cms -verify -binary -inform DER -in "$work/signature" -content "$work/content" \
 		-CAfile "$work/fleet.pem" -certfile "$work/fleet.pem" -purpose any -out /dev/null
@@ -136,7 +136,7 @@ apt_keeps_packages_of_such_names_with_their_kernel()
 	apt-config dump APT::VersionedKernelPackages | grep -xF 'APT::VersionedKernelPackages:: ".*-modules";'
 }
 
-# stand_in NAME FOLDER [FIELD]: a package of that name with the files of that folder.
+# stand_in NAME FOLDER [FIELD]: make a package of that name with the files of that folder.
 stand_in()
 {
 	mkdir -p "$2/DEBIAN"
@@ -162,7 +162,7 @@ stand_ins_are_made()
 	stand_in kmod "$work/stand-in/kmod"
 }
 
-# A machine of the fleet: neither compiler nor headers. node COMMAND...
+# node COMMAND...: run dpkg on the machine, which has neither compiler nor headers.
 node()
 {
 	dpkg --root="$work/node" --force-script-chrootless --force-not-root --no-debsig "$@"
@@ -179,7 +179,7 @@ fresh_node()
 
 kernel() { echo "$work/kernels/linux-image-${name[$1]}_1_all.deb"; }
 
-# finds SERIES: modprobe of that kernel would.
+# finds SERIES: modprobe would find the module for that kernel.
 finds()
 {
 	[ "$(modprobe -d "$work/node" -S "${name[$1]}" --show-depends twheel)" = \
@@ -208,7 +208,7 @@ kernel_then_module()
 	finds $new
 }
 
-# In one run, as apt does: the kernel is configured first.
+# Install all in one run, as apt does: the kernel is configured first.
 module_then_kernel()
 {
 	fresh_node
