@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The real systemd of Debian 12, and of Debian 13: it loads the module at boot, and the device gets
-# its group, by what install-udev installs. Timeouts outlive their daemon: examples/outlive.c is a
-# service there, of which systemd keeps the descriptor of the wheel, and which is killed again and
-# again. While the daemon is away, twheelctl names its unit, and twheel-late.service says that nobody
-# reads the wheel. Of a drained wheel, systemd keeps the descriptor only with FDPOLL=0. tools/vm/guest/systemd-test runs in the machine.
+# Boot the real systemd of Debian 12 and of Debian 13, with the files of install-udev: it loads
+# the module, and the device gets its group. Timeouts outlive their daemon: systemd keeps the
+# descriptor of the wheel of examples/outlive.c, a service that is killed again and again. While
+# the daemon is away, twheelctl names its unit, and twheel-late.service reports that nobody reads
+# the wheel. systemd keeps the descriptor of a drained wheel only with FDPOLL=0.
+# tools/vm/guest/systemd-test runs in the machine.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -19,8 +20,8 @@ work=$build/systemd
 series=${kernels[-1]}
 release=$(cat "$cache/kernels/$series/release")
 
-# A service that gives systemd two drained wheels to keep, and when it is started anew, with those
-# that were kept, only lives.
+# Compile a service that gives two drained wheels to systemd. If it is started again with those
+# that were kept, it only waits.
 compile_drained()
 {
 	gcc -x c -std=gnu11 -O2 -Wall -Wextra -static -I"$top/uapi" -o "$work/drained" - <<-'EOT'
@@ -104,9 +105,9 @@ make_root()
 	printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' StandardOutput=file:/run/late \
 		ExecStart= 'ExecStart=twheelctl late --watch --interval=2' \
 		>"$units/twheel-late.service.d/test.conf"
-	# systemd gives up a service that is killed all the time.
+	# Otherwise, systemd would give up a service that is killed so often.
 	printf '[Unit]\nStartLimitIntervalSec=0\n' >"$units/outlive.service.d/kills.conf"
-	# The events of all other devices take longer than the rest of the machine.
+	# The events of all other devices would take longer than the rest of the test.
 	printf '%s\n' '[Service]' ExecStart= \
 		'ExecStart=udevadm trigger --type=devices --action=add --subsystem-match=misc' \
 		>"$units/systemd-udev-trigger.service.d/few.conf"
