@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The tools that read tracepoints, in a machine with the oldest kernel and one with the newest:
-# trace-cmd and perf show all events with their fields, which they read by the formats that the
-# module gives them. With the newest kernel, tools/twheel-late.bt shows a reader that comes a second
-# late as such, and the kernel as in time; and bpftrace shows the probes of the library. The
-# emulator takes a minute to compile a script, and what the script reads does not depend on the
-# kernel. The tools are this system's.
+# Run the tools that read tracepoints, in a machine with the oldest kernel and one with the
+# newest. trace-cmd and perf must show all events with their fields, which they read by the
+# formats that the module provides. With the newest kernel, tools/twheel-late.bt must show that a
+# reader was a second late, and that the kernel was in time; and bpftrace must show the probes of
+# the library. The emulator takes a minute to compile a script, and what the script reads does not
+# depend on the kernel, so one kernel is enough. The tools are this system's.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -15,11 +15,11 @@
 . "$(dirname "$0")/../../tools/vm/lib/cases.sh"
 
 work=$build/trace_tools
-# Between them, these have all events.
+# Together, these programs cause all events.
 names=(twheel_cancel twheel_rearm twheel_limits)
 
-# What it does in the guest. Of the events that a tool shows, each kind goes to the host once, with N
-# for numbers, behind the name of the tool.
+# Print the script that runs in the guest. For each kind of event that a tool shows, it prints one
+# line: the name of the tool, and the event with N for numbers.
 run_tools()
 {
 	cat <<-'EOT'
@@ -35,14 +35,15 @@ run_tools()
 	{
 		sed -E "s/.*(twheel_[a-z]+): +/\1: /; s/=(0x[0-9a-f]+|[0-9]+)/=N/g" | sort -u | sed "s/^/$1 /"
 	}
-	# On a busy machine perf reads too late at times: what it has lost then is no fault of ours.
+	# On a busy machine perf sometimes reads too late. Events that it loses then are no fault
+	# of the module.
 	perf_loses_nothing()
 	{
 		perf record -q -a -m 1024 -e 'twheel:*' -o perf.data $0 events 2>&1
 		perf script -i perf.data >events 2>errors
 		! grep ' lost ' errors
 	}
-	# A machine that says nothing for long is ended.
+	# Print something now and then: a machine that is silent for long is ended.
 	insmod $TWHEEL_KO && echo "# trace-cmd records"
 	trace-cmd record -q -e twheel -o trace.dat $0 events 2>&1
 	trace-cmd report -q -i trace.dat 2>&1 | grep -v ^cpus= | kinds trace-cmd
@@ -61,7 +62,7 @@ run_tools()
 
 	[ -e /programs/twheel-late.bt ] || exit 0
 	echo "# bpftrace compiles"
-	# One record arms a timeout for in 10 ms, and its event is read a second later.
+	# One record arms a timeout that expires in 10 ms. Its event is read a second later.
 	bpftrace /programs/twheel-late.bt >said 2>&1 &
 	tries=900
 	until grep -q Tracing said || [ $tries = 0 ]; do
@@ -88,14 +89,14 @@ run_tools()
 	EOT
 }
 
-# What it shows of the program below. The timer's deadline is an edge, or up to a tick before one.
+# The probes of the program below. The timer's deadline is an edge, or up to a tick before one.
 all_probes()
 {
 	printf 'probe %s\n' 'arm 3' 'move 3, 1' 'arm 4' 'cancel 4' 'read 3'
 	echo '@called: 1'
 }
 
-# A table in the process, with the library and its probes in the program.
+# A program that uses a table in the process, with the library and its probes.
 compile_probed()
 {
 	make -s -C "$top/lib" OUTPUT="$work/lib" USDT=1
@@ -120,8 +121,8 @@ compile_probed()
 	EOT
 }
 
-# The fields that each event has, see Documentation/operating.rst; `by' and `limit' are words. The
-# softirq expires nothing of these programs: their wheels have the virtual clock.
+# Print the fields of each event, see Documentation/operating.rst; `by' and `limit' are words. The
+# softirq expires nothing in these programs, as their wheels use the virtual clock.
 all_kinds()
 {
 	local wheel='wheel=N name=' timeout='wheel=N name= id=N user_data=N deadline_ns=N'
@@ -137,13 +138,13 @@ all_kinds()
 	EOT
 }
 
-# told TOOL: what it says.
-told()
+# output_of TOOL: print its lines.
+output_of()
 {
 	printf '%s\n' "${said[@]}" | sed -n "s/^$1 //p"
 }
 
-# The first line behind a map's name is its lowest bucket, and there is one event.
+# bucket MAP: print its lowest bucket, the first line behind the map's name. There is one event.
 bucket()
 {
 	printf '%s\n' "${said[@]}" | grep -A 1 -F "@$1[" | sed -n '2s/,.*//p'
@@ -162,16 +163,16 @@ try_kernel()
 	fi
 	make_initramfs "$files/initramfs" "$files/module/twheel.ko" "${paths[@]}" "${scripts[@]}" \
 		"$work/tools_module.sh"
-	# The tools patch the kernel's code as it runs: the emulator gets that wrong at times with
-	# several processors, and the machine may hang.
+	# Use one processor: the tools patch the running kernel, and with several processors the
+	# emulator sometimes gets that wrong, and the machine hangs.
 	SMP=1 hear "$files/console.log" @done "$1" "$files/initramfs" \
 		"vm_mode=test vm_timeout=1200 vm_tests=tools_module.sh" || tail -n 40 "$files/console.log"
 	rm "$files/initramfs"
 	printf '# %s\n' "${said[@]}"
-	check "$1: trace-cmd shows all events with all fields" diff <(all_kinds) <(told trace-cmd)
-	check "$1: perf script shows all events with all fields" diff <(all_kinds) <(told perf)
+	check "$1: trace-cmd shows all events with all fields" diff <(all_kinds) <(output_of trace-cmd)
+	check "$1: perf script shows all events with all fields" diff <(all_kinds) <(output_of perf)
 	check "$1: perf stat counts all events" \
-		diff <(all_kinds | sed 's/:.*//; s/^/twheel:/') <(told stat | sort)
+		diff <(all_kinds | sed 's/:.*//; s/^/twheel:/') <(output_of stat | sort)
 	[ ${#scripts[@]} -gt 0 ] || return 0
 	check "$1: bpftrace runs the script" grep -qx 'bpftrace ended with 0' <(printf '%s\n' "${said[@]}")
 	check "$1: the script shows a reader that comes a second late" \
