@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Who may open the device after make install: in a virtual machine with the real udevd of
-# Debian 12, and of Debian 13. The machine boots twice: the module is installed in it, and
-# is loaded at the next boot (tools/vm/guest/udev-init). The headers of its kernel are a
-# stand-in, so that no compiler is needed there: the module has been built here.
+# Test who may open the device after make install, in a virtual machine with the real udevd of
+# Debian 12 and of Debian 13. The machine boots twice: the module is installed in it, and loaded
+# at the next boot (tools/vm/guest/udev-init). The headers of its kernel are a stand-in: the
+# module was built here, so the machine needs no compiler.
 # shellcheck source-path=SCRIPTDIR
 
 . "$(dirname "$0")/../../tools/vm/lib/common.sh"
@@ -18,7 +18,7 @@ work=$build/udev
 series=${kernels[-1]}
 release=$(cat "$cache/kernels/$series/release")
 
-# stub_headers FOLDER: for a module that is built already.
+# stub_headers FOLDER: make headers for a module that is already built.
 stub_headers()
 {
 	mkdir -p "$1"/include/{config,generated}
@@ -34,7 +34,7 @@ stub_headers()
 	EOT
 }
 
-# make_root FILES SUITE: a Debian in which the module can be installed.
+# make_root FILES SUITE: make a Debian in which the module can be installed.
 make_root()
 {
 	local root=$1/root
@@ -49,8 +49,8 @@ make_root()
 	pack_root "$root" "$1/initramfs"
 }
 
-# tell_results PREFIX
-tell_results()
+# report_results PREFIX
+report_results()
 {
 	local line
 
@@ -79,7 +79,7 @@ stage()
 	else
 		tail -n 60 "$console"
 	fi
-	tell_results "$3"
+	report_results "$3"
 	check "$3: the machine comes to its end" $ends
 	check "$3: the kernel does not complain" no_complaint "$console"
 }
@@ -94,9 +94,9 @@ for suite in bookworm trixie; do
 	files=$work/$suite
 	make_root "$files" $suite
 	stage "$files" install "Debian $suite, installed"
-	# The kernel unpacks one archive after the other.
+	# The kernel unpacks all archives, one after the other.
 	cat "$files/install.changed" >>"$files/initramfs"
-	stage "$files" reboot "Debian $suite, booted anew"
+	stage "$files" reboot "Debian $suite, booted again"
 	rm "$files/initramfs"
 done
 echo "1..$number"
