@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced: booting a virtual machine.
+# Sourced: boot a virtual machine.
 
-# kvm_boots SERIES: a /dev/kvm may be there and not work, or only for kernels that are made
-# for its kind of host. So this one has to come as far as it does without a root.
+# kvm_boots SERIES: /dev/kvm may exist and not work, or only for kernels made for its kind of
+# host. So boot this kernel, until it stops because it has no root.
 kvm_boots()
 {
-	# The subshell keeps to itself what the shell says about an abort.
+	# The subshell hides the shell's message about an abort.
 	(timeout 20 qemu-system-x86_64 -accel kvm -cpu host -m 1G -nodefaults -no-reboot \
 		-display none -serial stdio -kernel "$cache/kernels/$1/vmlinuz" \
 		-append 'console=ttyS0 panic=-1' </dev/null 9>&- || exit 1) 2>/dev/null |
 		grep 'Kernel panic' >/dev/null
 }
 
-# accelerator SERIES: kvm or tcg. It is tried once for each start of this machine.
+# accelerator SERIES: print kvm or tcg. It is tried once for each boot of this machine.
 accelerator()
 {
 	local known=$cache/accelerator.$1 start
@@ -27,8 +27,9 @@ accelerator()
 	cut -d ' ' -f 2 "$known"
 }
 
-# The emulator's TSC is the host's. A guest that measures its frequency while the host is
-# busy may be wrong by a factor of five, and each of its seconds is too short.
+# The emulator's TSC is that of the host. If a guest measures its frequency while the host is
+# busy, the result may be wrong by a factor of five, and each second of the guest is too short. So
+# pass the frequency.
 tsc_frequency()
 {
 	awk '/^bogomips/ { printf "tsc_early_khz=%d\n", $3 * 500; exit }' /proc/cpuinfo
@@ -36,23 +37,20 @@ tsc_frequency()
 
 # boot SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...
 #
-# The console (ttyS0) is the first -serial among the arguments. The kernel is
-# quiet until the guest's init says otherwise: an emulated serial line is slow.
+# The console (ttyS0) is the first -serial among the arguments. The kernel is quiet until the
+# guest's init says otherwise: an emulated serial line is slow.
 #
-# Without hardware virtualisation a virtual CPU may stand still for seconds when
-# the host is busy, so the watchdogs get three times their usual patience; the
-# clock is the TSC, which qemu takes from the host's, and not the slow HPET; and
-# the kernel must not count how many timer interrupts arrive while it boots.
-# An oops ends the machine: after it no result means anything. It is seen on the
-# console even while the machine falls asleep.
+# Without hardware virtualisation, a virtual CPU may stop for seconds if the host is busy. So the
+# watchdogs wait three times as long as usual; the clock is the TSC, which qemu takes from the
+# host, instead of the slow HPET; and the kernel must not count the timer interrupts that arrive
+# while it boots. An oops ends the machine, as no later result would mean anything. The console
+# shows it even while the machine is going to sleep.
 #
-# Words of our environment that begin with TW_ are for the test programs, and
-# reach them by the kernel command line.
+# Variables that begin with TW_ are for the test programs. The kernel command line passes them on.
 #
-# The events that tests trace are switched on at boot: doing so patches the
-# kernel's code, which the emulator gets wrong at times, see below. Debian's 7.3 with
-# PREEMPT_RT hangs at boot with an event that is on, before it says anything; there the tests
-# switch them on.
+# The events that tests trace are enabled at boot: enabling them patches the kernel's code, which
+# the emulator sometimes gets wrong, see below. If an event is enabled at boot, Debian's 7.3 with
+# PREEMPT_RT hangs before it prints anything; there the tests enable them.
 boot()
 {
 	local series=$1 initramfs=$2 arguments=$3 accel
@@ -76,23 +74,22 @@ $watchdogs $tracing trace_buf_size=8M $arguments $words"
 		-append "tsc=reliable no_timer_check $arguments" "$@" 9>&-
 }
 
-# emulator_slipped CONSOLE [LOG]: did the emulator kill this machine? Then nothing is said about
-# the module, and one may try again. LOG is what `-d cpu_reset' notes.
+# emulator_slipped CONSOLE [LOG]: did the emulator kill this machine? If so, the result says
+# nothing about the module, and the caller may try again. LOG is the output of `-d cpu_reset'.
 #
-# With several virtual CPUs, TCG now and then runs an instruction that another CPU has just
-# patched as it was meanwhile: a breakpoint, which the kernel by then no longer expects. No C
-# code can cause that oops.
+# With several virtual CPUs, TCG sometimes runs an old version of an instruction that another CPU
+# has just patched: a breakpoint that the kernel no longer expects. No C code can cause that oops.
 emulator_slipped()
 {
 	[ "$(accelerator "$series")" = tcg ] || return
 	grep -q 'int3: 0000' "$1" || firmware_slipped "${2:-/dev/null}"
 }
 
-# firmware_slipped LOG: has a machine with two processors ended in its firmware? When it wakes
-# from S3, the firmware starts CPU 1 for a moment, on the stack of CPU 0, and under TCG returns
-# from there to anywhere now and then: a triple fault. By then the machine was reset, and CPU 1
-# once more by the firmware; the kernel, which resets it a third time, has not come so far, and
-# the module runs after that.
+# firmware_slipped LOG: has a machine with two processors died in its firmware? When it wakes from
+# S3, the firmware starts CPU 1 for a moment, on the stack of CPU 0. Under TCG, CPU 1 sometimes
+# returns from there to a random address: a triple fault. By then the machine was reset, and CPU 1
+# once more by the firmware. The kernel would reset CPU 1 a third time, and the module runs only
+# after that.
 firmware_slipped()
 {
 	awk '/^CPU Reset \(CPU 0\)/ { resets = 0 }
@@ -101,10 +98,10 @@ firmware_slipped()
 		END { exit !slipped }' "$1"
 }
 
-# hear CONSOLE LAST SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...: boots a machine with
-# its console in that file, and leaves in `said' the lines that come on its second serial line.
-# True if it says LAST. A machine that is silent for ten minutes is ended, and one that
-# the emulator killed is booted again.
+# hear CONSOLE LAST SERIES INITRAMFS 'KERNEL ARGUMENTS' QEMU-ARGUMENT...: boot a machine with its
+# console in that file, and put the lines of its second serial line into `said'. Succeed if it
+# prints the line LAST. If a machine is silent for ten minutes, it is ended. If the emulator
+# killed it, it is booted again.
 said=()
 hear()
 {
