@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # common.sh sets what is not set here
-# Sourced: building what goes into the guest, all of it below .cache/build.
+# Sourced: build what goes into the guest, all of it below .cache/build.
 
-# Of the programs in the guest, which need not be for this machine: what make is told to
-# compile them, where those of the tests go, and the busybox beside them.
+# The programs in the guest may be for another architecture: arguments of make to compile them,
+# the folder for those of the tests, and the busybox beside them.
 compiler=()
 programs=$build/selftests
 busybox=$cache/busybox/bin/busybox
 
-# The module's sources, copied so that each kernel and compiler has its own tree
-# and none of it is in the tree of the user. Older products must not survive.
+# Copy the module's sources, so that each kernel and compiler has its own tree, and the user's
+# tree has no products. Remove older products.
 copy_module_sources()
 {
 	local dir=$1
@@ -21,21 +21,21 @@ copy_module_sources()
 		cp -p --parents selftests/syncpoints/syncpoint.c "$dir/")
 }
 
-# module_tree SERIES: where the module for that kernel is built.
+# module_tree SERIES: print the folder where the module for that kernel is built.
 module_tree()
 {
 	echo "$build/$1/module"
 }
 
-# build_module SERIES: for the debug kernel, with what tells a fuzzer where it has
-# been, and us where all tests have been.  For those that look for races, with syncpoints.
+# build_module SERIES: for the debug kernel, the module records coverage, for the fuzzer and for
+# the report at the end. For the debug and the race kernel, it has sync points.
 build_module()
 {
 	local series=$1 dir options=()
 
 	dir=$(module_tree "$series")
 	case $series in
-	# name_calls goes by the folder.
+	# name_calls needs the real folder in the debug information.
 	*-debug) options=(TWHEEL_SYNCPOINTS=1 KCOV_INSTRUMENT=y GCOV_PROFILE=y KCFLAGS=-g nowhere=) ;;
 	*-race) options=(TWHEEL_SYNCPOINTS=1) ;;
 	*-umldebug) options=(KCOV_INSTRUMENT=y) ;;
@@ -47,11 +47,11 @@ build_module()
 	[[ $series != *-debug ]] || name_calls "$dir/twheel.ko"
 }
 
-# For modules that nobody debugs: this information takes a quarter of the time.
+# If nobody debugs a module, leave out this information, which takes a quarter of the time.
 no_debug_info=(KCFLAGS=-g0 CONFIG_DEBUG_INFO_BTF_MODULES=)
 
-# build_grown SERIES: the module as a later version might be, in which each structure of
-# the ABI that may grow has done so at its end. Programs of today have to work with it.
+# build_grown SERIES: build the module as a later version might be: each structure of the ABI that
+# may grow has become longer. Programs of today must work with it.
 build_grown()
 {
 	local series=$1 dir=$build/$1/grown
@@ -60,7 +60,7 @@ build_grown()
 	copy_module_sources "$dir"
 	awk -f "$top/selftests/releases/later.awk" "$top/uapi/linux/twheel.h" \
 		>"$dir/uapi/linux/twheel.h"
-	# The sizes of the first release stay; and what is new has a value.
+	# Keep the sizes of the first release, and set the new members.
 	sed -i '/^static_assert(sizeof(struct twheel_/s/ == / >= /' "$dir/twheel_ioctl.c"
 	sed -i '/^static_assert(offsetofend(struct twheel_event, flags)/d
 		s/!access_put_half(TWHEEL_EVENT_ENDED, &user->flags)/& ||\
@@ -71,11 +71,10 @@ build_grown()
 	mv "$dir/twheel.ko" "$dir/twheel_grown.ko"
 }
 
-# name_calls FILE: beside a module, a file that tells of each call in it which functions
-# of the module's source it stands in, whatever the compiler inlined where: "SECTION
-# OFFSET FUNCTION...", with the offset that the call returns to, and the function before
-# those that it was inlined into. It is for selftests/fault. The module is left without
-# its debug information.
+# name_calls FILE: write a file beside a module that lists each call in it, whatever the compiler
+# inlined: "SECTION OFFSET FUNCTION...". OFFSET is where the call returns to. The functions are
+# those of the module's source that contain the call, the innermost first. The list is for
+# selftests/fault. Then the debug information is removed from the module.
 name_calls()
 {
 	local ko=$1 section
@@ -92,7 +91,7 @@ name_calls()
 		cut -d ' ' -f 1 "$ko.returns" |
 			addr2line -a -i -f -j "$section" -e "$ko" |
 			awk -v section="$section" -v folder="${ko%/*}/" '
-			function tell() {
+			function print_call() {
 				if (address in returns)
 					print section, returns[address] (ours ? ours : name)
 			}
@@ -101,35 +100,35 @@ name_calls()
 				next
 			}
 			/^0x/ {
-				tell()
+				print_call()
 				sub(/^0x0*/, "")
 				address = sprintf("0x%16s", $0)
 				ours = ""
 				next
 			}
-			# Of a function of the kernel that was not inlined there is
-			# nothing but itself.
+			# If a kernel function was not inlined, its name stands alone.
 			{
 				name = " " $0
 				getline
 				if (index($0, folder))
 					ours = ours name
 			}
-			END { tell() }' "$ko.returns" -
+			END { print_call() }' "$ko.returns" -
 	done >"${ko%.ko}.calls"
 	rm "$ko.returns"
 	strip --strip-debug "$ko"
 }
 
-# sources_key SERIES: differs if the module's sources do, or the kernel.
+# sources_key SERIES: print a sum of the module's sources and the kernel's release.
 sources_key()
 {
 	cd "$top" && find -L Kbuild Makefile dkms.conf twheel_*.c engine include uapi selftests/syncpoints \
 		"$cache/kernels/$1/release" -type f -exec cat {} + | sha256sum
 }
 
-# build_quickly SERIES FOLDER: the module, in a tree of its own. All share one, which stays until the
-# sources change. If the test of dkms has built it from these sources, it is not compiled again.
+# build_quickly SERIES FOLDER: copy the module with its tree into FOLDER. It is built once, in a
+# tree that is kept until the sources change. If the test of dkms has built it from these sources,
+# that module is used.
 build_quickly()
 {
 	local tree=$build/$1/quick key
@@ -155,7 +154,7 @@ build_quickly()
 	) 8>"$tree.lock"
 }
 
-# The module with the KUnit suites, which include the module's sources.
+# Build the module with the KUnit suites, which include the module's sources.
 build_kunit()
 {
 	local series=$1 dir=$build/$1/kunit
@@ -168,8 +167,8 @@ build_kunit()
 		M="$dir/selftests/kunit" "${no_debug_info[@]}" modules
 }
 
-# make_examples FOLDER ARGUMENT...: with the event loops of .cache/loops and SQLite of .cache/jobs,
-# where setup.sh has got them.
+# make_examples FOLDER ARGUMENT...: build the examples, with the event loops of .cache/loops and
+# SQLite of .cache/jobs if setup.sh has fetched them.
 make_examples()
 {
 	local dir=$1 loops=$cache/loops/usr jobs=$cache/jobs/usr libraries glib
@@ -178,7 +177,7 @@ make_examples()
 	libraries=$loops/lib/x86_64-linux-gnu
 	if [ -d "$loops" ] && [ ${#compiler[@]} = 0 ]; then
 		glib="-I$loops/include/glib-2.0 -I$libraries/glib-2.0/include"
-		# What these libraries need is beside them.
+		# Libraries that these libraries need are in the same folder.
 		set -- "$@" CPPFLAGS="-isystem $loops/include" GLIB_CFLAGS="$glib" \
 			LOOPS_LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries"
 	fi
@@ -190,7 +189,7 @@ make_examples()
 	make -C "$top/examples" OUTPUT="$dir" LDFLAGS=-static "$@"
 }
 
-# Once: they are the same for each kernel.
+# Build the examples once: they are the same for each kernel.
 examples_are_built=
 build_examples()
 {
@@ -206,7 +205,7 @@ example_programs()
 	find "$build/examples" -type f -perm -u+x ! -name '*.so*'
 }
 
-# The program that shows wheels, where its libraries are for the guest's machine.
+# Build twheelctl, for guests of this machine's architecture.
 build_twheelctl()
 {
 	say "building twheelctl"
@@ -216,8 +215,7 @@ build_twheelctl()
 		OUTPUT="$build/twheelctl" CFLAGS='-O2 -g -Werror'
 }
 
-# selftests_make KIND ARGUMENT...: the test programs for any kernel, or for the debug
-# kernel, see selftests/Makefile.
+# selftests_make KIND ARGUMENT...: call make for a kind of test programs, see selftests/Makefile.
 selftests_make()
 {
 	local kind=$1
@@ -226,8 +224,8 @@ selftests_make()
 		"${compiler[@]}" "$@"
 }
 
-# build_selftests KIND: one that does not compile must not keep the others
-# from being run, nor leave an older build of itself behind.
+# build_selftests KIND: build test programs. If one does not compile, the others are built
+# nevertheless, and no older build of it is left.
 build_selftests()
 {
 	local kind=$1 dir=$programs/$1
@@ -240,7 +238,7 @@ build_selftests()
 	selftests_make "$kind" -k -j2 all >/dev/null 2>&1 || return
 }
 
-# The paths of all test programs, also of those that could not be built.
+# Print the paths of all test programs, including those that could not be built.
 selftest_programs()
 {
 	local kind=$1 name
@@ -253,22 +251,22 @@ selftest_programs()
 	done
 }
 
-# What twheel_versions_module.sh runs, and what it compares the module with.
+# Print the files that twheel_versions_module.sh needs: programs, and the promised names.
 version_files()
 {
 	sort -u "$top"/selftests/releases/*/names >"$build/promised"
 	printf '%s\n' "$build/promised" "$programs"/usual/versions_*
 }
 
-# pack_root FOLDER FILE: into an initramfs; the folder goes.
+# pack_root FOLDER FILE: pack the folder into an initramfs, and remove the folder.
 pack_root()
 {
 	(cd "$1" && find . | cpio -o -H newc -R 0:0 --quiet) >"$2"
 	rm -rf "$1"
 }
 
-# copy_libraries ROOT PROGRAM...: those of programs that are not static, to where the
-# guest's loader looks, wherever they are here.
+# copy_libraries ROOT PROGRAM...: copy the shared libraries of these programs into the folders
+# that the guest's loader searches.
 copy_libraries()
 {
 	local root=$1 library libraries=$1/lib/x86_64-linux-gnu
@@ -283,9 +281,9 @@ copy_libraries()
 	done < <(ldd "$@" 2>/dev/null | sed -nE 's|^\s+(.* => )?(/[^ ]*) \(0x.*|\2|p' | sort -u)
 }
 
-# make_initramfs FILE MODULE PROGRAM...: packs the guest; `more_modules' go to
-# where the module goes, `more_files' to the programs. `more_folders' become parts of its root:
-# "FOLDER=PATH", where PATH is where it goes.
+# make_initramfs FILE MODULE PROGRAM...: pack the guest. `more_modules' are put beside the module,
+# and `more_files' beside the programs. An element of `more_folders' is "FOLDER=PATH": FOLDER is
+# put at PATH.
 more_modules=()
 more_files=()
 more_folders=()
@@ -308,7 +306,7 @@ make_initramfs()
 		mkdir -p "$root${folder#*=}"
 		cp -a "${folder%%=*}/." "$root${folder#*=}/"
 	done
-	# An archive of the tree may have lost them.
+	# In an archive of the tree, the x bits may be lost.
 	chmod -R a+x "$root/bin" "$root/programs"
 	ln -s bin/init "$root/init"
 	pack_root "$root" "$file"
