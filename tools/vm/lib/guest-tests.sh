@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154,SC2034 # shared with common.sh and tap.sh
-# Sourced by test.sh: the host's side of guest/run-tests.
+# Sourced by test.sh: run programs in guests, and read the output of guest/run-tests.
 
-# How long a program may take in the guest, which the limits of its tests obey
-# (selftests/twheel_test.h), and how long the guest may then be silent before it
-# counts as hung. (A boot takes 10 s without hardware help.)
+# The time limit of a program in the guest, from which the limits of its tests are derived
+# (selftests/twheel_test.h). If the guest is silent for a minute longer, it hangs. (A boot takes
+# 10 s without hardware help.)
 program_limit=$(sed -n 's/^#define TW_PROGRAM_LIMIT_S\s*//p' "$top/selftests/twheel_test.h")
 program_limit=${TEST_TIMEOUT:-$program_limit}
 silence_limit=$((program_limit + 60))
 
-# What a kernel says when something is wrong with it.
+# Messages of a kernel in which something is wrong.
 kernel_complaints='BUG[: ]|WARNING|Oops|Call Trace|general protection|kernel panic|
 lockdep|circular locking|suspicious RCU|rcu:.*(stall|detected)|scheduling while atomic|
 sleeping function called|KASAN|KCSAN|UBSAN|KFENCE|kmemleak|unreferenced object|
@@ -18,12 +18,12 @@ soft lockup|hard LOCKUP|hung task|blocked for more than|refcount_t|ODEBUG|
 list_(add|del) corruption|bad page|slab error|Objects remaining|page allocation failure'
 kernel_complaints=${kernel_complaints//$'\n'/}
 
-# These among the lines of the log on stdin. KCSAN watches the whole kernel, which
-# has races of its own; ours name the module in their first line. One of the kernel's
-# does so, too: its hash table keeps the lock of a bucket in a bit of the bucket's word.
-# One thread waits for that bit and tries to set it, while the holder reads the word
-# plainly. The one is the worker that makes the table larger, and the other is code that
-# <linux/rhashtable.h> puts into ours.
+# Print the complaints in a kernel log on stdin. KCSAN watches the whole kernel, which has races
+# of its own. If a report does not name the module in its first line, ignore it. Also ignore a
+# race of the kernel's hash table, which keeps the lock of a bucket in a bit of the bucket's word.
+# One thread waits for that bit and tries to set it, while the holder reads the word plainly. One
+# of them is the worker that enlarges the table, the other is code of <linux/rhashtable.h> that is
+# inlined into the module.
 hash_table_waits='bit_spin_lock[^ ]* / twheel_keys_[a-z]+|rh[^ ]* / (rht_lock|test_and_set_bit_lock)[^ ]*'
 find_complaints()
 {
@@ -32,14 +32,14 @@ find_complaints()
 		grep -E "$kernel_complaints"
 }
 
-# Of the kernel under test.
+# The kernel under test: its series, the program that built the module, and the module's file.
 series=
 origin=
 module=
-origin_told=
+origin_reported=
 kernel_log=()
 
-# end_program STATUS: judges what the program and the kernel said.
+# end_program STATUS: add results for the program's end and for the kernel log.
 end_program()
 {
 	local status=$1 complaints=()
@@ -56,13 +56,13 @@ end_program()
 	fi
 }
 
-# Once a kernel: which module it is that all this is said about.
-tell_origin()
+# report_origin SRCVERSION: report once for each kernel which module was loaded.
+report_origin()
 {
 	local loaded=$1 built
 
-	[ -z "$origin_told" ] || return 0
-	origin_told=1
+	[ -z "$origin_reported" ] || return 0
+	origin_reported=1
 	built=$(modinfo -F srcversion "$module")
 	if [ "$loaded" = "$built" ]; then
 		result ok "$series: the module built by $origin loads, srcversion $loaded"
@@ -71,8 +71,8 @@ tell_origin()
 	fi
 }
 
-# machine_died WHY CONSOLE [LOG]: while the current stream was read. The last is
-# what the emulator noted, of a machine that ends without a word on its console.
+# machine_died WHY CONSOLE [LOG]: add a failure to the current stream. LOG is the emulator's, for
+# a machine that ends without a message on its console.
 machine_died()
 {
 	local notes
@@ -87,9 +87,8 @@ machine_died()
 	fi
 }
 
-# boot_and_read NAME...: runs these programs in one machine, and leaves in `left'
-# those that it did not come to. `slips' counts the machines that qemu killed,
-# `machines' all of this lane.
+# boot_and_read NAME...: run these programs in one machine. `left' gets the programs that did not
+# run, `slips' counts machines that qemu killed, and `machines' all machines of this lane.
 boot_and_read()
 {
 	local line status pid fd current='' why='the virtual machine lives' programs program
@@ -116,7 +115,7 @@ boot_and_read()
 			stream_begin "$series/$current"
 			echo "@program $stream"
 			;;
-		'@module '*) tell_origin "${line#@module }" ;;
+		'@module '*) report_origin "${line#@module }" ;;
 		'@not ok '*) stream_note 'not ok' "${line#@not ok }" ;;
 		'@log '*) kernel_log+=("${line#@log }") ;;
 		'@say '*) echo "# ${line#@say }" ;;
@@ -129,7 +128,7 @@ boot_and_read()
 		*) stream_line "$line" ;;
 		esac
 	done
-	# More than 128 is read's word for a timeout.
+	# If read times out, it returns more than 128.
 	if [ "$status" -gt 128 ]; then
 		why="the virtual machine says something within $silence_limit s"
 		kill "$pid"
@@ -148,7 +147,7 @@ boot_and_read()
 	elif [ -n "$current" ]; then
 		machine_died "$why (the emulator's status is $status)" "$console" "$log"
 	elif [ ${#left[@]} -eq $# ]; then
-		# It did not even come to the first one, and would not the next time.
+		# No program has started, and none would start the next time.
 		machine_died "$why" "$console" "$log"
 		for program in "${left[@]}"; do
 			stream_begin "$series/$program"
@@ -158,12 +157,12 @@ boot_and_read()
 	fi
 }
 
-# run_guest_tests SERIES LANE ORIGIN MODULE NAME...: when a machine dies, a new one
-# goes on with the next program.
+# run_guest_tests SERIES LANE ORIGIN MODULE NAME...: if a machine dies, boot another one for the
+# next program.
 run_guest_tests()
 {
 	local left=() slips=0 machines=0 lane=$2
-	series=$1 origin=$3 module=$4 origin_told=
+	series=$1 origin=$3 module=$4 origin_reported=
 	shift 4
 
 	left=("$@")
@@ -173,10 +172,10 @@ run_guest_tests()
 	done
 }
 
-# Kernels to be run, each "SERIES ORIGIN MODULE".
+# The kernels to boot, each "SERIES ORIGIN MODULE".
 guest_kernels=()
 
-# by_length SERIES NAME...: "SECONDS NAME" of each, the longest first.
+# by_length SERIES NAME...: print "SECONDS NAME" for each program, the longest first.
 by_length()
 {
 	local series=$1 name seconds
@@ -188,9 +187,9 @@ by_length()
 	done | sort -s -k 1,1nr
 }
 
-# share_out NR: what by_length() says, on stdin, into the strings `shares', of about the
-# same length in time: each goes where there is least. So the longest begin first, and what
-# is wrong in a guess is made good by those that are short.
+# share_out NR: read the output of by_length() on stdin, and divide the programs into the strings
+# `shares' of about the same duration. Each program goes to the share with the least load. The
+# longest begin first, so that short ones even out wrong estimates.
 share_out()
 {
 	local nr=$1 i least name seconds load=()
@@ -209,7 +208,7 @@ share_out()
 	done
 }
 
-# The lanes are processes, whose lines begin with the lane's number.
+# A lane is a process. Its lines begin with the number of the lane.
 in_a_lane()
 {
 	local lane=$1
@@ -222,8 +221,8 @@ in_a_lane()
 	} | sed -u "s/^/$lane /"
 }
 
-# Programs of these folders, and these of the others, take long, or test less of what a kernel
-# does than of what we do: of several kernels one runs each, unless TESTS names programs.
+# Programs of these folders, and these others, take long or depend little on the kernel. If there
+# are several kernels, one of them runs each program, unless TESTS names programs.
 on_one_kernel=(stress lib peers clocks module kunit)
 on_one_kernel_too=(twheel_between twheel_drain twheel_keyed twheel_random twheel_refresh
 	twheel_refresh_pages twheel_slack twheel_stale twheel_write)
@@ -241,12 +240,12 @@ is_for_one_kernel()
 	return 1
 }
 
-# Which kernel runs a program, or "all".
+# The kernel that runs a program, or "all".
 declare -A which=()
 
-# choose_kernels NAME...: sets `which', so that all kernels have about the same to do. Programs
-# that one kernel runs go from the longest to the shortest to where there is least. The two that
-# need a grown module share it.
+# choose_kernels NAME...: set `which', so that all kernels are equally busy. Programs that only
+# one kernel runs are dealt out, the longest first, each to the kernel with the least load. Both
+# programs that need a grown module run on the same kernel.
 choose_kernels()
 {
 	local name series least seconds most grown=
@@ -278,7 +277,7 @@ choose_kernels()
 	done < <(sort -s -k 1,1nr "$run/rotated")
 }
 
-# programs_for SERIES NAME...: sets `mine' to those of these that this kernel runs.
+# programs_for SERIES NAME...: set `mine' to the programs that this kernel runs.
 programs_for()
 {
 	local series=$1 name
@@ -290,10 +289,10 @@ programs_for()
 	done
 }
 
-# start_lanes NAME...: as many machines run at once as LANES says, since a machine waits for
-# half of the time. Each kernel has one machine where they come out even so; otherwise its
-# programs are shared out to LANES of them. What runs on the host itself has lanes of its
-# own, beside all of them.
+# start_lanes NAME...: run as many machines at once as LANES says, since a machine waits for half
+# of the time. If the number of kernels is a multiple of LANES, each kernel has one machine.
+# Otherwise, the programs of a kernel are divided among LANES machines. Tests on the host have
+# lanes of their own beside these.
 start_lanes()
 {
 	local lane=0 hosts=() share kernel words shares=() mine=() per_kernel=$lanes
@@ -321,8 +320,8 @@ start_lanes()
 	echo "- @lanes $lane"
 }
 
-# run_lanes NAME...: runs these programs on all kernels, and the functions `host_lanes'
-# beside them. Results are counted here, and what is shown of a failure stays together.
+# run_lanes NAME...: run these programs on all kernels, and the functions `host_lanes' beside
+# them. Count the results here, and print the output of a failure in one piece.
 host_lanes=()
 run_lanes()
 {
