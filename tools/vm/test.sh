@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# test.sh [test|debug|race|rt|arm64|fuzz]: make test, test-debug, ..., and make fuzz,
-# the fuzzers alone and for longer; everything as one TAP stream. First what runs on
-# the host, then a virtual machine for each kernel with all programs in it.
+# test.sh [test|debug|race|rt|arm64|fuzz]: make test, test-debug and so on; make fuzz runs the
+# fuzzers alone and for longer. All results are one TAP stream. First run tests on the host, then
+# a virtual machine for each kernel with all programs in it.
 # shellcheck source-path=SCRIPTDIR
 
 tier=${1:-test}
-# What watches every access is slow: less of what is repeated.
+# A kernel that checks every access is slow, so repeat less there.
 case $tier in
 fuzz)
 	TESTS='wheel_fuzz lib_fuzz uml_fuzz twheel_fuzz'
 	export TEST_TIMEOUT=${TEST_TIMEOUT:-14400}
 	;;&
 test)
-	# test-debug and test-race run them for longer, on kernels that watch each access.
+	# test-debug and test-race run the races for longer, on kernels that check each access.
 	export TW_RACE_SECONDS=${TW_RACE_SECONDS:-1}
 	;;
 debug | fuzz)
@@ -46,8 +46,8 @@ esac
 . "$(dirname "$0")/lib/guest-tests.sh"
 . "$(dirname "$0")/lib/coverage.sh"
 
-# What runs on this machine, beside the virtual ones, the longest first; dkms has run by then, and
-# made a module for them.
+# Set `host_queue' to the tests that run on the host beside the virtual machines, the longest
+# first. The test of dkms has run before and built a module for the machines.
 host_queue()
 {
 	local name
@@ -60,8 +60,8 @@ host_queue()
 	mkdir -p "$run/host"
 }
 
-# It is as much again as in the virtual machines, so it has two lanes: each takes the next
-# that the other has not taken.
+# The host's tests take as long as those in the virtual machines, so they have two lanes: each
+# takes the next test that the other has not taken.
 host_tests()
 {
 	local name
@@ -75,7 +75,7 @@ host_tests()
 	done
 }
 
-# guest_kind KIND: builds its programs, and has them run where wanted.
+# guest_kind KIND: build its programs, and run those that are wanted.
 guest_programs=()
 guest_kind()
 {
@@ -94,7 +94,7 @@ guest_kind()
 	done < <(selftest_programs "$1")
 }
 
-# any_wanted KIND: are there programs to be built?
+# any_wanted KIND: is a program of this kind wanted?
 any_wanted()
 {
 	local name
@@ -105,7 +105,7 @@ any_wanted()
 	return 1
 }
 
-# module_compiles COMMAND...: complains where it does not.
+# module_compiles COMMAND...: if the command fails, add a failure.
 module_compiles()
 {
 	"$@" && return
@@ -114,7 +114,7 @@ module_compiles()
 	return 1
 }
 
-# Makes all that a kernel's machines need for the programs that it runs.
+# Build all that a kernel's machines need for the programs that it runs.
 guest_kernel()
 {
 	local series=$1 origin=make module mine=() paths=() more_modules=() more_files=() more_folders=()
@@ -122,7 +122,8 @@ guest_kernel()
 	rm -rf "${run:?}/$series"
 	mkdir -p "$run/$series"
 	programs_for "$series" "${guest_programs[@]##*/}"
-	# Most people load what dkms has built; the oldest of several kernels gets what make builds.
+	# Most users load a module that dkms has built. The oldest of several kernels gets the one
+	# that make builds.
 	if [ -e "$build/$series/dkms.ko" ] &&
 		[[ ${#kernels[@]} = 1 || $series != "${kernels[0]}" ]]; then
 		origin=dkms
@@ -143,7 +144,7 @@ guest_kernel()
 		module_compiles build_grown "$series" || return 0
 		more_modules+=("$build/$series/grown/twheel_grown.ko")
 	fi
-	# These run them.
+	# These programs run the examples.
 	if [[ " ${mine[*]} " = *' twheel_'@(examples_module.sh|parameters_module)' '* ]]; then
 		build_examples || true
 		mapfile -t more_files < <(example_programs)
@@ -156,7 +157,8 @@ guest_kernel()
 	if [[ " ${mine[*]} " = *' twheel_versions_module.sh '* ]]; then
 		mapfile -t -O "${#more_files[@]}" more_files < <(version_files)
 	fi
-	# These test twheelctl, which is for this machine. One of them installs a module.
+	# These programs test twheelctl, which is built for this machine's architecture. One of
+	# them installs a module.
 	if [[ " ${mine[*]} " = *' twheel_ctl'*'_module '* && ${#compiler[@]} = 0 ]]; then
 		build_twheelctl || {
 			stream_begin twheelctl
@@ -181,7 +183,7 @@ esac
 took_since 0 "set-up"
 [ "$tier" != arm64 ] || build_for_arm64
 mkdir -p "$build" "$run"
-# Made anew by the tests below; what an older tree left must not be run.
+# The tests below make these files. Never use those of an older tree.
 rm -f "$build"/*/dkms.{ko,key}
 
 echo "TAP version 13"
@@ -198,7 +200,7 @@ fuzz)
 	host_test lib_fuzz make -C "$top/selftests/lib" OUTPUT="$build/lib" RUNS=-1 \
 		SECONDS="${FUZZ_SECONDS:-600}" fuzz
 	host_test uml_fuzz bash "$top/tools/vm/uml-fuzz.sh"
-	# And with two processors, which are slower to emulate.
+	# Also fuzz with two processors, which are slower to emulate.
 	export TW_FUZZ_CALLS=${TW_FUZZ_SMP_CALLS:-500000}
 	;;
 esac
