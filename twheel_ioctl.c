@@ -321,30 +321,20 @@ fault:
 	return false;
 }
 
-/* Whether the flags of a vector fit its command and the wheel: 0 or -EINVAL. */
-static int vector_check_flags(const struct tw_ctx *tw, const struct twheel_vector *vector,
-			      const struct vector_op *op)
-{
-	if (vector->flags & ~TWHEEL_VECTOR_BY_KEY)
-		return -EINVAL;
-	if (vector->flags && !(op->by_key && twheel_is_keyed(tw)))
-		return -EINVAL;
-	return 0;
-}
-
 /* The slow path: copy in a vector of any size, unless it is @copied, and check it. */
 static noinline_for_stack int
 vector_copy_slow(const struct tw_ctx *tw, struct twheel_vector *vector,
 		 struct twheel_vector __user *user, const struct vector_op *op, bool copied)
 {
-	int err = copied ? 0 :
-		  arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
+	int err = copied ? 0 : arg_copy_in(vector, sizeof(*vector), VECTOR_SIZE_FIRST, user);
 
-	if (!err)
-		err = vector_check_flags(tw, vector, op) ?: vector_check(vector, op);
-	if (!err && put_user(vector->nr, &user->nr_done))
-		err = -EFAULT;
-	return err;
+	if (err)
+		return err;
+	if (vector->flags &&
+	    (vector->flags != TWHEEL_VECTOR_BY_KEY || !op->by_key || !twheel_is_keyed(tw)))
+		return -EINVAL;
+	err = vector_check(vector, op);
+	return err ?: put_user(vector->nr, &user->nr_done);
 }
 
 /* Write the result of an element that is not done: 0 or -EFAULT. */
