@@ -30,6 +30,7 @@
 #include <linux/twheel.h>
 #include <linux/uaccess.h>
 
+#include "engine/user_access.h"
 #include "twheel.h"
 
 /* The ABI is for ever: no field may move, for 32-bit programs as for 64-bit ones. */
@@ -155,8 +156,8 @@ static long list_ioctl(struct file *file, void __user *arg)
 				       ARRAY_SIZE(status)));
 		if (nr < 0)
 			break;
-		written = rows_report(rows + (size_t)done * list.entry_size,
-				      list.entry_size, status, nr);
+		written = rows_report(access_at(rows, done, list.entry_size), list.entry_size,
+				      status, nr);
 		done += written;
 		if (written < nr) {
 			/* The next call begins with the timeout whose row faulted. */
@@ -411,21 +412,17 @@ static int query_step(struct tw_ctx *tw, void __user *arg, unsigned int nr,
 {
 	struct twheel_status status[TWHEEL_BATCH * 5 / 8] __uninitialized;
 	size_t known = min_t(size_t, call->stride, sizeof(status[0]));
+	struct twheel_status __user *user = arg;
 	unsigned int i;
 
 	nr = min_t(unsigned int, nr, ARRAY_SIZE(status));
-	for (i = 0; i < nr; i++) {
-		struct twheel_status __user *user = arg + (size_t)i * call->stride;
-
-		if (get_user(status[i].id, &user->id))
+	for (i = 0; i < nr; i++)
+		if (get_user(status[i].id, &access_at(user, i, call->stride)->id))
 			break;
-	}
 	nr = i;
 	twheel_query(tw, status, nr, call->by_key);
 	for (i = 0; i < nr; i++) {
-		struct twheel_status __user *user = arg + (size_t)i * call->stride;
-
-		if (row_copy_out(user, &status[i], known))
+		if (row_copy_out(access_at(user, i, call->stride), &status[i], known))
 			break;
 		call->nr_ok += !status[i].result;
 	}
@@ -509,8 +506,8 @@ static long vector_stop(const struct tw_ctx *tw, const struct vector_op *op,
 {
 	if (err != -EFAULT && err != -EINTR) {
 		if (attempted)
-			elements_refuse(tw, op, u64_to_user_ptr(vector->entries) +
-					(size_t)done * vector->entry_size,
+			elements_refuse(tw, op, access_at(u64_to_user_ptr(vector->entries), done,
+							  vector->entry_size),
 					vector->entry_size, vector->nr - done, err);
 		else
 			done = 0;
@@ -530,8 +527,7 @@ static noinline long vector_do(struct tw_ctx *tw, struct twheel_vector __user *a
 	int err;
 
 	while (done < vector->nr) {
-		void __user *user = u64_to_user_ptr(vector->entries) +
-				    (size_t)done * call->stride;
+		void __user *user = access_at(u64_to_user_ptr(vector->entries), done, call->stride);
 
 		err = vector_step(tw, op, user, min(vector->nr - done, most), call, &attempted);
 		if (likely(err > 0)) {
