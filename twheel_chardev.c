@@ -7,21 +7,15 @@
  * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
  * no other one from the events.
  */
-#include <linux/build_bug.h>
-#include <linux/err.h>
-#include <linux/errno.h>
 #include <linux/fcntl.h>
-#include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/poll.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/twheel.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 

@@ -11,24 +11,13 @@
  * under the lock.  Any other ARM copies the ids of a batch out and submits the timeouts after that.
  * If an element faults, the fault is served here, without a lock, and the element is tried again.
  */
-#include <linux/bits.h>
-#include <linux/build_bug.h>
 #include <linux/cred.h>
-#include <linux/err.h>
-#include <linux/errno.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/kernel.h>
-#include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/pagemap.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/stddef.h>
-#include <linux/twheel.h>
-#include <linux/uaccess.h>
 
 #include "engine/user_access.h"
 #include "twheel.h"

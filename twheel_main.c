@@ -26,11 +26,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/err.h>
 #include <linux/kstrtox.h>
 #include <linux/module.h>
-#include <linux/moduleparam.h>
-#include <linux/sysfs.h>
 
 #include "engine/engine.h"
 #include "engine/syncpoint.h"

@@ -8,7 +8,6 @@
 #include <linux/device.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
-#include <linux/sysfs.h>
 
 #include "engine/engine.h"
 #include "twheel.h"

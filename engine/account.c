@@ -29,11 +29,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cred.h>
-#include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/log2.h>
-#include <linux/overflow.h>
-#include <linux/printk.h>
 #include <linux/ratelimit.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>

@@ -3,14 +3,11 @@
 #ifndef _TWHEEL_ENGINE_ACCOUNT_H
 #define _TWHEEL_ENGINE_ACCOUNT_H
 
-#include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
-#include <linux/list.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 #include <linux/time64.h>
-#include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
 struct seq_file;

@@ -14,9 +14,6 @@
  * If the hash table is full, it may allocate atomically under tw_ctx.lock; otherwise a work item
  * grows it.
  */
-#include <linux/overflow.h>
-#include <linux/pgtable.h>
-#include <linux/prefetch.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 

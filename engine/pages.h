@@ -3,11 +3,8 @@
 #ifndef _TWHEEL_ENGINE_PAGES_H
 #define _TWHEEL_ENGINE_PAGES_H
 
-#include <linux/atomic.h>
-#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
-#include <linux/rcupdate.h>
 #include <linux/workqueue.h>
 
 struct twheel_user;

@@ -12,7 +12,6 @@
  * page that it finds.  It must not take places.mutex under that page lock, since a holder of
  * places.mutex may wait for it.  The work item waits for RCU under none of the locks.
  */
-#include <linux/gfp.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 

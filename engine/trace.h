@@ -18,15 +18,9 @@
 #if !defined(_TWHEEL_ENGINE_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define _TWHEEL_ENGINE_TRACE_H
 
-#include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <linux/twheel.h>
-#include <linux/types.h>
 
-#include "account.h"
 #include "engine.h"
-#include "time.h"
-#include "timeout.h"
 
 TRACE_DEFINE_ENUM(COUNTER_PASSES_SOFTIRQ);
 TRACE_DEFINE_ENUM(COUNTER_PASSES_KTHREAD);

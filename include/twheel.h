@@ -11,17 +11,10 @@
 #ifndef _TWHEEL_H
 #define _TWHEEL_H
 
-#include <linux/compiler_types.h>
 #include <linux/fs.h>
 #include <linux/twheel.h>
-#include <linux/types.h>
 
-struct address_space;
 struct attribute_group;
-struct iov_iter;
-struct page;
-struct poll_table_struct;
-struct seq_file;
 struct tw_ctx;
 
 /* The greatest number of elements that the device hands to the engine at a time. */
