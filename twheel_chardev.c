@@ -263,10 +263,7 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 static_assert(sizeof(struct twheel_record) == 40);
 static_assert(sizeof(struct twheel_setup_record) == sizeof(struct twheel_record));
 
-/* Each of the functions below does a record: 0, or an errno if nothing is done. */
-
-static int record_setup(struct tw_ctx *tw, const struct twheel_record *record,
-			bool nowait)
+static int record_setup(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
 	const struct twheel_setup_record *from = (const void *)record;
 	const struct twheel_setup setup = {
@@ -284,12 +281,6 @@ static int record_setup(struct tw_ctx *tw, const struct twheel_record *record,
 	return nowait ? -EAGAIN : twheel_configure(tw, &setup);
 }
 
-/* Whether a record counts as done if its timeout is not there. */
-static bool record_forgives(const struct twheel_record *record)
-{
-	return record->flags & TWHEEL_RECORD_ABSENT_OK;
-}
-
 /* The element of ARM or REARM that a record stands for. */
 static struct twheel_arm record_element(const struct twheel_record *record)
 {
@@ -304,23 +295,6 @@ static struct twheel_arm record_element(const struct twheel_record *record)
 	};
 }
 
-static int record_arm(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
-{
-	struct twheel_arm arm = record_element(record);
-
-	/* Any other ARM makes the timeout that is not there. */
-	if (record_forgives(record) && !(arm.flags & TWHEEL_ARM_IF_PRESENT))
-		return -EINVAL;
-	return twheel_arm_one(tw, &arm, nowait);
-}
-
-static int record_rearm(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
-{
-	struct twheel_arm arm = record_element(record);
-
-	return twheel_rearm_one(tw, &arm, twheel_is_keyed(tw), nowait);
-}
-
 /* Whether a record of CANCEL has fields that CANCEL does not use. */
 static bool cancel_has_extra_fields(const struct twheel_record *record)
 {
@@ -328,14 +302,24 @@ static bool cancel_has_extra_fields(const struct twheel_record *record)
 	       record->interval_ns || record->repeats || record->slack_ticks;
 }
 
-/* Do a record.  In a keyed wheel, @key of any record is a key. */
+/*
+ * Do a record.  In a keyed wheel, @key of any record is a key.  Return 0, or an errno if nothing is
+ * done.
+ */
 static int record_do(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
+	struct twheel_arm arm;
+
 	switch (record->op) {
 	case TWHEEL_OP_ARM:
-		return record_arm(tw, record, nowait);
+		arm = record_element(record);
+		/* Any other ARM makes the timeout that is not there. */
+		if (record->flags & TWHEEL_RECORD_ABSENT_OK && !(arm.flags & TWHEEL_ARM_IF_PRESENT))
+			return -EINVAL;
+		return twheel_arm_one(tw, &arm, nowait);
 	case TWHEEL_OP_REARM:
-		return record_rearm(tw, record, nowait);
+		arm = record_element(record);
+		return twheel_rearm_one(tw, &arm, twheel_is_keyed(tw), nowait);
 	case TWHEEL_OP_CANCEL:
 		return cancel_has_extra_fields(record) ? -EINVAL :
 		       twheel_cancel_one(tw, record->key, twheel_is_keyed(tw));
@@ -354,7 +338,7 @@ static unsigned int records_do(struct tw_ctx *tw, const struct twheel_record *re
 
 	for (i = 0; i < nr; i++) {
 		*err = record_do(tw, &record[i], nowait);
-		if (*err == -ENOENT && record_forgives(&record[i]))
+		if (*err == -ENOENT && record[i].flags & TWHEEL_RECORD_ABSENT_OK)
 			*err = 0;
 		if (*err)
 			break;
