@@ -103,19 +103,14 @@ static bool submission_waits(struct file *file, unsigned int cmd, void __user *a
 	}
 }
 
-/* The bytes that a submission of 64 or 128 bytes has for its command. */
-static unsigned int cmd_bytes(unsigned int issue_flags)
-{
-	return issue_flags & IO_URING_F_SQE128 ? 80 : 16;
-}
-
 /* Whether a submission has only what an ioctl has.  The rest is 0, so that it can get a meaning. */
 static bool submission_is_plain(const struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
+	/* The bytes that a submission of 128 or 64 bytes has for its command. */
+	unsigned int i, size = issue_flags & IO_URING_F_SQE128 ? 80 : 16;
 	const u64 *words = uring_cmd_words(cmd);
-	unsigned int i;
 
-	for (i = 1; i < cmd_bytes(issue_flags) / sizeof(*words); i++)
+	for (i = 1; i < size / sizeof(*words); i++)
 		if (READ_ONCE(words[i]))
 			return false;
 	return !uring_cmd_user_flags(cmd);
@@ -381,10 +376,11 @@ static unsigned int records_copy_in(struct twheel_record *record, unsigned int n
  * first one was not: -EINVAL if it is not whole, -EFAULT, or an errno of SETUP, ARM, REARM or
  * CANCEL.
  */
-static ssize_t records_write(struct tw_ctx *tw, struct iov_iter *from, bool nowait)
+static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct twheel_record record[TWHEEL_BATCH] __uninitialized;
 	size_t left = iov_iter_count(from) / sizeof(record[0]);
+	bool nowait = iocb->ki_flags & IOCB_NOWAIT;
 	ssize_t done = 0;
 	int err = 0;
 
@@ -398,17 +394,12 @@ static ssize_t records_write(struct tw_ctx *tw, struct iov_iter *from, bool nowa
 			left = copied;
 			err = -EFAULT;
 		}
-		nr = records_do(tw, record, copied, nowait, &err);
+		nr = records_do(file_wheel(iocb->ki_filp), record, copied, nowait, &err);
 		iov_iter_revert(from, (copied - nr) * sizeof(record[0]));
 		done += nr * sizeof(record[0]);
 		left -= nr;
 	}
 	return done ?: err;
-}
-
-static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
-{
-	return records_write(file_wheel(iocb->ki_filp), from, iocb->ki_flags & IOCB_NOWAIT);
 }
 
 static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
