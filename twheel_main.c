@@ -135,20 +135,13 @@ static void workers_stop(void)
 		kthread_destroy_worker(twheel_workers[--twheel_nr_workers]);
 }
 
-static void worker_prioritize(struct task_struct *task)
-{
-	if (kthread_fifo)
-		sched_set_fifo_low(task);
-	else
-		sched_set_normal(task, kthread_nice);
-}
-
 static int workers_start(void)
 {
 	unsigned int nr = kthreads ?: min(num_online_cpus(), 4U);
 
 	while (twheel_nr_workers < nr) {
 		struct kthread_worker *worker;
+		struct task_struct *task;
 
 		worker = kthread_run_worker(0, "twheel/%u", twheel_nr_workers);
 		if (IS_ERR(worker)) {
@@ -156,13 +149,17 @@ static int workers_start(void)
 			return PTR_ERR(worker);
 		}
 		/* The new thread may be writing worker->task: the same value again. */
-		worker_prioritize(data_race(worker->task));
+		task = data_race(worker->task);
+		if (kthread_fifo)
+			sched_set_fifo_low(task);
+		else
+			sched_set_normal(task, kthread_nice);
 		twheel_workers[twheel_nr_workers++] = worker;
 	}
 	return 0;
 }
 
-/* Those of the threads; the others are checked when they are written. */
+/* Check the parameters of the threads.  The others are checked when they are written. */
 static int parameters_check(void)
 {
 	if (kthreads > TWHEEL_WORKERS_MAX)
@@ -172,14 +169,6 @@ static int parameters_check(void)
 	else
 		return 0;
 	return -EINVAL;
-}
-
-/* G2 assumes high-resolution timers.  With highres=off each wake-up waits for a jiffy. */
-static void resolution_warn(void)
-{
-	if (hrtimer_resolution > 1)
-		pr_warn("no high-resolution timers: each wake-up may be %lu us late\n",
-			hrtimer_resolution / NSEC_PER_USEC);
 }
 
 static int __init twheel_module_init(void)
@@ -199,7 +188,10 @@ static int __init twheel_module_init(void)
 	err = twheel_chardev_register();
 	if (err)
 		goto stop_workers;
-	resolution_warn();
+	/* G2 assumes high-resolution timers.  With highres=off each wake-up waits for a jiffy. */
+	if (hrtimer_resolution > 1)
+		pr_warn("no high-resolution timers: each wake-up may be %lu us late\n",
+			hrtimer_resolution / NSEC_PER_USEC);
 	return 0;
 
 stop_workers:
