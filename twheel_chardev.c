@@ -3,9 +3,6 @@
  * The device of twheel: open, read, write, poll and mmap of /dev/twheel
  *
  * Its ioctls are in twheel_ioctl.c, fdinfo is in twheel_stat.c.
- *
- * Locks: none, and none is held while a fault is served: a reader that sleeps in a page fault keeps
- * no other one from the events.
  */
 #include <linux/fcntl.h>
 #include <linux/kernel.h>
@@ -54,8 +51,7 @@ static int twheel_fop_release(struct inode *inode, struct file *file)
 
 /* ioctl */
 
-static long twheel_fop_ioctl(struct file *file, unsigned int cmd,
-			     unsigned long arg)
+static long twheel_fop_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	return twheel_ioctl(file, cmd, (void __user *)arg);
 }
@@ -134,10 +130,7 @@ static int twheel_fop_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_fla
 
 /* read, write and poll */
 
-/*
- * Have a fault in the space of the next event served; its contents may be overwritten.  Returns
- * false if it cannot be written.
- */
+/* Have a fault in the space of the next event served, and overwrite it; false if that fails. */
 static noinline bool read_serve(struct iov_iter *to, u32 size)
 {
 	size_t n = iov_iter_zero(size, to);
@@ -148,7 +141,7 @@ static noinline bool read_serve(struct iov_iter *to, u32 size)
 
 /*
  * If the space for the events of a batch lies in two pages of the user's memory, have a fault in
- * the last one served.  So a batch is usually read as a whole, but nothing relies on that.
+ * the last one served, as batch_serve() does.
  */
 static void read_serve_batch(struct iov_iter *to, size_t size)
 {
@@ -165,9 +158,8 @@ static void read_serve_batch(struct iov_iter *to, size_t size)
 /*
  * Copy out as many events as fit.
  *
- * No more events are copied than were unread in the beginning.  Otherwise periods could
- * pass faster than their events are copied, and with a large buffer the call would never
- * end.
+ * No more events are copied than were unread in the beginning.  Otherwise periods could pass faster
+ * than their events are copied, and with a large buffer the call would never end.
  */
 static ssize_t events_read(const struct twheel_file *file, struct iov_iter *to)
 {
@@ -213,9 +205,8 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	const struct twheel_file *file = twheel_file(iocb->ki_filp);
 	struct tw_ctx *tw = file->tw;
-	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK ||
-			iocb->ki_flags & IOCB_NOWAIT;
-	bool waited = false;
+	bool nonblock = iocb->ki_filp->f_flags & O_NONBLOCK || iocb->ki_flags & IOCB_NOWAIT;
+	bool settled = false;
 
 	for (;;) {
 		/*
@@ -230,29 +221,18 @@ static ssize_t twheel_fop_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret || drained)
 			return ret;
 		if (nonblock) {
-			if (waited)
+			if (settled)
 				return -EAGAIN;
 			/* The caller may have armed a deadline in the past: it gets that event. */
 			twheel_settle(tw);
-			waited = true;
+			settled = true;
 		} else if (twheel_wait_event(tw)) {
 			return -ERESTARTSYS;
 		}
 	}
 }
 
-/*
- * write
- *
- * A record is a fixed number of bytes without a pointer, so a program needs no ioctl.  The records
- * of a call are done one after the other, each as the ioctl of its kind does a single element.  A
- * call has no place where it could report results: it ends at the first record that is refused, and
- * the number of bytes that it returns says which one that is.  So records are copied in by batches,
- * but if one is copied and not done, it does not count: the iov_iter goes back to it.
- *
- * With IOCB_NOWAIT (RWF_NOWAIT, io_uring) a record that would have to wait or to allocate is
- * refused with -EAGAIN.
- */
+/* write() */
 
 /* The ABI is for ever. */
 static_assert(sizeof(struct twheel_record) == 40);
@@ -347,11 +327,10 @@ static unsigned int records_do(struct tw_ctx *tw, const struct twheel_record *re
 }
 
 /*
- * Copy records in; returns how many were copied as a whole, and leaves @from behind the last
- * one.
+ * Copy records in; returns how many were copied as a whole, and leaves @from behind the last one.
  *
- * On arm64, copy_from_iter() may stop some records before the one that faults: it copies 64
- * bytes at a time.  So what follows a short copy is copied record by record.
+ * On arm64, copy_from_iter() may stop some records before the one that faults: it copies 64 bytes
+ * at a time.  So what follows a short copy is copied record by record.
  */
 static unsigned int records_copy_in(struct twheel_record *record, unsigned int nr,
 				    struct iov_iter *from)
@@ -372,9 +351,10 @@ static unsigned int records_copy_in(struct twheel_record *record, unsigned int n
 }
 
 /*
- * Do the records of a write.  Returns the bytes of those that were done; if it is none, why the
- * first one was not: -EINVAL if it is not whole, -EFAULT, or an errno of SETUP, ARM, REARM or
- * CANCEL.
+ * Do each record as the ioctl of its kind does a single element, up to the first one that is
+ * refused.  Return the bytes of those that were done; the iov_iter goes back to a record that was
+ * copied and not done.  If it is none, return why the first one was not: -EINVAL if it is not
+ * whole, -EFAULT, or an errno of SETUP, ARM, REARM or CANCEL.
  */
 static ssize_t twheel_fop_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
@@ -416,12 +396,8 @@ static __poll_t twheel_fop_poll(struct file *file, poll_table *wait)
 /* mmap: the refresh table */
 
 /*
- * A page of words is allocated by ARM or mmap(), which can refuse, before any timeout has
- * its word there.  So a store through an id never runs out of memory.  Access beyond the
- * last page gets SIGBUS.
- *
- * A fault comes with mmap_lock or the lock of the VMA held; of the engine's locks it
- * takes none, only the lock of the page.
+ * ARM or mmap(), which can refuse, has allocated the page before any timeout has its word there: so
+ * a store through an id never runs out of memory.  Access beyond the last page gets SIGBUS.
  */
 static vm_fault_t words_fault(struct vm_fault *vmf)
 {
@@ -442,16 +418,14 @@ static const struct vm_operations_struct words_vm_ops = {
 };
 
 /*
- * Whether a mapping is one of the refresh table: at offset 0, and no longer than the
- * table can ever be.  All other offsets are refused, so that they can get a meaning
- * later.
+ * Whether a mapping is one of the refresh table: at offset 0, and no longer than the table can ever
+ * be.  All other offsets are refused, so that they can get a meaning later.
  */
 static int words_check(const struct tw_ctx *tw, const struct vm_area_desc *desc)
 {
 	/*
-	 * Stores into a private mapping would never reach the kernel.  VM_MAYSHARE is
-	 * tested because mmap() clears VM_SHARED if the descriptor is open for reading
-	 * only.
+	 * Stores into a private mapping would never reach the kernel.  Test VM_MAYSHARE: mmap()
+	 * clears VM_SHARED if the descriptor is open for reading only.
 	 */
 	if (!vma_desc_test(desc, VMA_MAYSHARE_BIT) || vma_desc_test(desc, VMA_EXEC_BIT))
 		return -EINVAL;
@@ -489,11 +463,7 @@ static const struct file_operations twheel_fops = {
 	.show_fdinfo	= twheel_show_fdinfo,
 };
 
-/*
- * Without a mode of its own the device is made with 0600.  udevd leaves a mode that a
- * driver asks for as it is, and makes any other 0660 if a rule gives the device to a
- * group: see tools/60-twheel.rules.
- */
+/* It asks for no mode, which udevd would leave as it is: see tools/60-twheel.rules. */
 static struct miscdevice twheel_misc = {
 	.minor	= MISC_DYNAMIC_MINOR,
 	.name	= "twheel",

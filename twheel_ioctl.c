@@ -76,8 +76,7 @@ static long info_ioctl(struct file *file, void __user *arg)
 	info.event_size = twheel_file(file)->event_size ?: info.event_size;
 	info.size = min_t(u32, size, sizeof(info));
 	/* Members that a newer caller knows and this kernel does not are zero. */
-	if (clear_user(arg + info.size, size - info.size) ||
-	    copy_to_user(arg, &info, info.size))
+	if (clear_user(arg + info.size, size - info.size) || copy_to_user(arg, &info, info.size))
 		return -EFAULT;
 	return 0;
 }
@@ -90,23 +89,18 @@ static long setup_ioctl(struct file *file, void __user *arg)
 	return err ?: twheel_configure(file_wheel(file), &setup);
 }
 
-/*
- * Copy rows of LIST out; returns how many.  Members that a newer caller knows and this kernel does
- * not are zero.
- */
-static unsigned int rows_report(void __user *user, u32 stride,
-				const struct twheel_status *status,
+/* Copy rows of LIST out, of which a newer caller may know more members; returns how many. */
+static unsigned int rows_report(void __user *user, u32 stride, const struct twheel_status *status,
 				unsigned int nr)
 {
 	size_t known = min_t(size_t, stride, sizeof(status[0]));
 	size_t tail = stride - known;
 	unsigned int i;
 
-	if (likely(stride == sizeof(status[0]))) {
-		if (likely(!copy_to_user(user, status, nr * sizeof(status[0]))))
-			return nr;
-		/* It may have stopped before the row that faults. */
-	}
+	/* If this fails, it may have stopped before the row that faults. */
+	if (likely(stride == sizeof(status[0])) &&
+	    likely(!copy_to_user(user, status, nr * sizeof(status[0]))))
+		return nr;
 	for (i = 0; i < nr; i++, user += stride)
 		if (copy_to_user(user, &status[i], known) ||
 		    (tail && clear_user(user + known, tail)))
@@ -120,11 +114,10 @@ static long list_ioctl(struct file *file, void __user *arg)
 	struct twheel_list __user *user = arg;
 	struct tw_ctx *tw = file_wheel(file);
 	struct twheel_list list;
+	int err = arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
 	unsigned int done = 0;
 	void __user *rows;
-	int err;
 
-	err = arg_copy_in(&list, sizeof(list), LIST_SIZE_FIRST, arg);
 	if (err)
 		return err;
 	if (list.flags || !list.nr || list.entry_size < STATUS_SIZE_FIRST ||
@@ -141,8 +134,7 @@ static long list_ioctl(struct file *file, void __user *arg)
 		int nr;
 
 		nr = twheel_list(tw, &cursor, status,
-				 min_t(unsigned int, list.nr - done,
-				       ARRAY_SIZE(status)));
+				 min_t(unsigned int, list.nr - done, ARRAY_SIZE(status)));
 		if (nr < 0)
 			break;
 		written = rows_report(access_at(rows, done, list.entry_size), list.entry_size,
@@ -192,8 +184,8 @@ static long advance_ioctl(struct file *file, void __user *arg)
  * Open the wheel of a file once more.  open() of the device, also through /proc/self/fd, makes a
  * new wheel, and dup() keeps the mode.  So only REOPEN gives a descriptor with fewer rights.
  *
- * Here, too, the path of the device is opened, so that security modules see a file of the device.
- * That makes a new wheel; the new file gets the wheel of the old one in its place.
+ * Security modules must see this open of the device as any other.  So open its path, which makes a
+ * new wheel, and replace that by the wheel of the old file.
  */
 static int file_reopen(struct file *file, const struct twheel_reopen *reopen)
 {
@@ -278,13 +270,10 @@ static __always_inline int vector_check(const struct twheel_vector *vector,
 }
 
 /*
- * The fast path: copy in a vector that has the size that this kernel knows, and whose elements
- * have.  For so few bytes, single loads are quicker than any copying function.  False for any other
- * vector, for one that is not well-formed, and if the copy faults: the slow path then finds out
- * which.
+ * The fast path: copy in a vector whose size and entry_size are those of this kernel, by single
+ * loads, as access_copy_one() does.  If it fails, the slow path finds out why.
  *
- * Nearly all calls attempt all elements, so nr_done says so from the start, at the cost of one
- * store.  If a call ends early, vector_stop() corrects it.
+ * Nearly all calls attempt all elements: store that in nr_done at once.  vector_stop() corrects it.
  */
 static __always_inline bool
 vector_copy_fast(struct twheel_vector *vector,
@@ -341,8 +330,7 @@ static int element_refuse(const struct tw_ctx *tw, const struct vector_op *op,
 
 /* Write the results of elements that are not done, until one faults or a fatal signal comes. */
 static noinline void elements_refuse(const struct tw_ctx *tw, const struct vector_op *op,
-				     void __user *user, u32 stride,
-				     unsigned int nr, int err)
+				     void __user *user, u32 stride, unsigned int nr, int err)
 {
 	for (; nr && !fatal_signal_pending(current); nr--, user += stride) {
 		if (element_refuse(tw, op, user, err))
@@ -418,10 +406,7 @@ static int query_step(struct tw_ctx *tw, void __user *arg, unsigned int nr,
 	return i ?: -EFAULT;
 }
 
-/*
- * Check the first of elements that are longer than this kernel knows: 0 if the rest of it is zero,
- * 1 if not, and it was refused, or -EFAULT.
- */
+/* Check an element that is longer than here: 0 if the rest is zero, 1 if refused, or -EFAULT. */
 static int element_check_tail(const struct tw_ctx *tw, const struct vector_op *op,
 			      void __user *user, u32 stride)
 {
@@ -433,21 +418,18 @@ static int element_check_tail(const struct tw_ctx *tw, const struct vector_op *o
 }
 
 /*
- * The elements lie in two pages of the user's memory, or more.  Returns how many of them can be
- * read as a whole: all, or the first one, or none.
- *
- * If their results are copied out under the wheel's lock, a fault of the last result is served
- * here.  So a batch is usually done as a whole, but nothing relies on that.
+ * Of elements that lie in two pages of the user's memory, return how many can be read as a whole:
+ * all, or one, or none.  If results are copied out under the wheel's lock, have a fault of the last
+ * one served: so a batch is usually done as a whole, but nothing relies on that.
  */
 static noinline unsigned int batch_serve(const struct tw_ctx *tw, const struct vector_op *op,
 					 void __user *user, u32 stride, unsigned int nr)
 {
 	s32 __user *last = user + (size_t)(nr - 1) * stride + op->result;
-	char byte;
+	char byte __maybe_unused;
 
 	if (get_user(byte, (char __user *)user + (size_t)nr * stride - 1))
 		return fault_in_readable(user, op->first_size) ? 0 : 1;
-	(void)byte;
 	/* ARM without keys and QUERY copy out under no lock. */
 	if (!op->serves && (!op->arms || twheel_is_keyed(tw)))
 		(void)member_serve(last);
@@ -467,7 +449,7 @@ static __always_inline int vector_batch(struct tw_ctx *tw, const struct vector_o
 	return op->step(tw, user, nr, call);
 }
 
-/* The same for elements of any size. */
+/* Do up to @nr elements of any size; of those that are longer than here, the first one. */
 static int vector_step(struct tw_ctx *tw, const struct vector_op *op, void __user *user,
 		       unsigned int nr, struct twheel_call *call, bool *attempted)
 {
@@ -485,9 +467,8 @@ static int vector_step(struct tw_ctx *tw, const struct vector_op *op, void __use
 }
 
 /*
- * End a call early, after @done elements.  If @err is neither -EFAULT nor -EINTR, it is written
- * into the others.  The call fails as a whole only if the engine has attempted no element; those
- * that are too long do not count.
+ * End a call early, after @done elements.  Unless @err is -EFAULT or -EINTR, write it into the
+ * others, or fail the call if no element was @attempted: those that are too long do not count.
  */
 static long vector_stop(const struct tw_ctx *tw, const struct vector_op *op,
 			struct twheel_vector __user *arg, const struct twheel_vector *vector,
@@ -648,10 +629,7 @@ static long (* const twheel_ioctls[])(struct file *file, void __user *arg) = {
 #define CHANGE_NOTHING	(BIT(_IOC_NR(TWHEEL_IOC_INFO)) | BIT(_IOC_NR(TWHEEL_IOC_QUERY)) | \
 			 BIT(_IOC_NR(TWHEEL_IOC_LIST)) | BIT(_IOC_NR(TWHEEL_IOC_REOPEN)))
 
-/*
- * Do an ioctl.  Returns what the user gets; -ENOTTY if @cmd is not known, -EBADF if the mode of the
- * file does not allow it.
- */
+/* Do an ioctl: -ENOTTY if @cmd is not known, -EBADF if the mode of the file does not allow it. */
 long twheel_ioctl(struct file *file, unsigned int cmd, void __user *arg)
 {
 	unsigned int nr = _IOC_NR(cmd);
