@@ -12,10 +12,7 @@
 #include "engine/engine.h"
 #include "twheel.h"
 
-/*
- * For root only, as the users in debugfs: each of them changes when a wheel of any user is used,
- * and so would show other users when its timeouts expire.
- */
+/* For root only: they show when the timeouts of any user expire. */
 #define ATTRIBUTE_RO(_name, _value)							\
 static ssize_t _name##_show(struct device *device, struct device_attribute *attribute,	\
 			    char *text)							\
@@ -54,16 +51,12 @@ static const struct attribute_group counters_group = {
 	.attrs	= counters,
 };
 
-/* The files of the device in sysfs. */
 const struct attribute_group *twheel_attribute_groups[] = {
 	&counters_group,
 	NULL,
 };
 
-/*
- * A line for each user is more than a file of sysfs may have: it is one value, and a page at most.
- * And who has how much is the business of root.
- */
+/* In debugfs, as a file of sysfs is one value and a page at most; for root, as the counters are. */
 static int users_show(struct seq_file *m, void *unused)
 {
 	seq_puts(m, "uid userns wheels bytes\n");
@@ -119,10 +112,7 @@ static void ticks_show(struct seq_file *m, const char *key, const u64 ticks[TWHE
 	seq_putc(m, '\n');
 }
 
-/*
- * Show the configuration and the counters of a wheel in /proc/PID/fdinfo/FD.  Monitors read it, so
- * it costs the same however many timeouts there are (G7): no walk.
- */
+/* Show a wheel in /proc/PID/fdinfo/FD.  Monitors read it, so there is no walk (G7). */
 void twheel_show_fdinfo(struct seq_file *m, struct file *file)
 {
 	struct tw_ctx *tw = file_wheel(file);

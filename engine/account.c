@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Users: their turns with the kthreads, their shares of the softirq and of memory; and the counters
- * of the module
+ * Users: their turns with the kthreads, their shares of the softirq and of memory; counters
  *
  * A few kthreads serve the wheels of all users.  If each wheel queued for its kthread, a user with
  * a hundred busy wheels would get a hundred turns for each turn of another user.  So the users
@@ -177,10 +176,7 @@ static bool account_add(atomic_long_t *account, size_t bytes, long most, long *c
 	return true;
 }
 
-/*
- * Charge memory to a user before it is allocated.  Return 0, or -ENOSPC if the user or all users
- * together would exceed their limit.
- */
+/* Charge memory to a user before it is allocated.  Return 0, or -ENOSPC at a limit. */
 int twheel_charge(struct twheel_user *user, size_t bytes)
 {
 	long each = READ_ONCE(twheel_max_user_memory), total = READ_ONCE(twheel_max_memory);
@@ -249,11 +245,10 @@ found:
 
 static struct twheel_user *user_make(struct user_namespace *ns, kuid_t uid)
 {
-	struct twheel_user *user;
+	struct twheel_user *user = kzalloc(user_size(), GFP_KERNEL_ACCOUNT);
 	unsigned int i;
 	int err;
 
-	user = kzalloc(user_size(), GFP_KERNEL_ACCOUNT);
 	if (!user)
 		return ERR_PTR(-ENOMEM);
 	user->ns = ns;
@@ -282,18 +277,13 @@ static void user_free(struct twheel_user *user)
 	kfree(user);
 }
 
-/*
- * Find or make the user who opens a wheel.  Return an ERR_PTR if that fails: -ENOMEM, or -ENOSPC at
- * the limit of memory.
- */
+/* Find or make the user who opens a wheel.  Return an ERR_PTR of -ENOMEM or -ENOSPC on failure. */
 struct twheel_user *twheel_user_get(void)
 {
-	struct twheel_user *user, *made;
-	struct user_namespace *ns;
 	kuid_t uid;
+	struct user_namespace *ns = user_current(&uid);
+	struct twheel_user *made, *user = user_find(ns, uid, NULL);
 
-	ns = user_current(&uid);
-	user = user_find(ns, uid, NULL);
 	if (user)
 		return user;
 	made = user_make(ns, uid);
@@ -331,10 +321,8 @@ void twheel_users_show(struct seq_file *m)
 
 	mutex_lock(&users_mutex);
 	hash_for_each(users, i, user, node)
-		seq_printf(m, "%u %u %lu %ld\n",
-			   from_kuid_munged(seq_user_ns(m), user_uid(user)),
-			   user->ns->ns.inum, user->nr_wheels,
-			   atomic_long_read(&user->charged));
+		seq_printf(m, "%u %u %lu %ld\n", from_kuid_munged(seq_user_ns(m), user_uid(user)),
+			   user->ns->ns.inum, user->nr_wheels, atomic_long_read(&user->charged));
 	mutex_unlock(&users_mutex);
 }
 
@@ -343,10 +331,8 @@ void twheel_users_show(struct seq_file *m)
 DEFINE_PER_CPU(u64 [NR_COUNTERS], twheel_counters);
 
 /*
- * The log has one line a minute for a user who is refused memory.  Users share a state if a hash of
- * their uids is equal, so a user who asks in a loop hides few others.  The states are not in struct
- * twheel_user, which is freed with the last wheel: a user who is refused the first wheel would get
- * a line each time.
+ * The log has one line a minute for a user who is refused memory, by a hash of the uid: a struct
+ * twheel_user is freed with the last wheel, so a refused first wheel would get a line each time.
  */
 #define LOGGED_BITS	5
 
@@ -375,9 +361,8 @@ void twheel_refused(const struct tw_ctx *tw, kuid_t uid, enum twheel_counter lim
 }
 
 /*
- * Return the sum of all processors, which may change at any time.  It may be below 0 for a moment
- * if a timeout begins on a processor that was read already and ends on one that is read later:
- * return 0 then.
+ * Return the sum of all processors.  It is below 0 for a moment if a timeout begins on a processor
+ * that was read already and ends on one that is read later: return 0 then.
  */
 u64 twheel_counter(enum twheel_counter counter)
 {

@@ -90,12 +90,10 @@ static inline kuid_t user_uid(const struct twheel_user *user)
 	return user->ns == &init_user_ns ? user->uid : make_kuid(user->ns, 0);
 }
 
-/*
- * If the softirq worked for a user for T, the user's share pays for that in T * USER_PAUSES / CPUs.
- */
+/* For a user, the softirq may work one part in USER_PAUSES of the time of all processors. */
 #define USER_PAUSES	10
 
-/* A user may owe the softirq this much work. */
+/* Beyond that a user may owe the softirq this much work. */
 #define USER_BURST_NS	(500 * NSEC_PER_USEC)
 
 /* Return how long from @now_ns on the user owes more than a burst; may be negative. */
@@ -106,22 +104,14 @@ static inline s64 user_pause_ns(const struct twheel_user *user, u64 now_ns)
 	return owed_ns - (s64)(USER_BURST_NS * USER_PAUSES / num_online_cpus());
 }
 
-/*
- * Return whether the softirq may work for a user at @now_ns (ktime_get_ns()): see
- * twheel_user_has_worked().
- */
+/* Return whether the softirq may work for a user; see twheel_user_has_worked(). */
 static inline bool user_may_work(const struct twheel_user *user, u64 now_ns)
 {
 	return user_pause_ns(user, now_ns) <= 0;
 }
 
-/*
- * Each processor has its own counters; twheel_counter() adds them up.  So counting costs an
- * instruction, and no cache line is shared.
- */
-
 /**
- * enum twheel_counter - the counters
+ * enum twheel_counter - the counters; each processor counts for itself
  * @COUNTER_PASSES_SOFTIRQ: steps of passes that the softirq has taken
  * @COUNTER_PASSES_KTHREAD: steps that a kthread has taken
  * @COUNTER_PASSES_CALL: steps that ADVANCE or DRAIN has taken

@@ -5,12 +5,9 @@
  * Documentation/operating.rst describes the events for those who read them.  Each names the wheel,
  * by its number and by the name that SETUP gave it, and a timeout by its id and its user_data.
  *
- * A loop over a batch has no tracepoint: while an event is on, the loop leaves each element to
- * the slow path, which has it.  So an event that is off costs an instruction a
- * batch, and none is traced while the user's memory is open to the kernel, where no function may be
- * called (user_access.h).
- *
- * Locks: none is taken here; the callers hold tw_ctx.lock, but for twheel_limit.
+ * A loop over a batch has no tracepoint: while an event is on, the loop leaves each element to the
+ * slow path, which has the tracepoint.  So an event that is off costs an instruction a batch, and
+ * none is traced while no function may be called (user_access.h).
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM twheel
@@ -68,8 +65,7 @@ TRACE_EVENT(twheel_arm,
 		TIMEOUT_ASSIGN(timeout_id(t), t->user_data, timeout_known_ns(t));
 		__entry->interval_ns = timeout_has_extra(t) ? timeout_extra(t)->interval_ns : 0;
 	),
-	TP_printk(TIMEOUT_FORMAT " interval_ns=%llu",
-		  TIMEOUT_VALUES, __entry->interval_ns)
+	TP_printk(TIMEOUT_FORMAT " interval_ns=%llu", TIMEOUT_VALUES, __entry->interval_ns)
 );
 
 /* A timeout was re-armed. */
@@ -106,8 +102,7 @@ TRACE_EVENT(twheel_cancel,
 		TIMEOUT_ASSIGN(timeout_id(t), t->user_data, timeout_known_ns(t));
 		__entry->was_unread = timeout_is_unread(t);
 	),
-	TP_printk(TIMEOUT_FORMAT " was_unread=%u",
-		  TIMEOUT_VALUES, __entry->was_unread)
+	TP_printk(TIMEOUT_FORMAT " was_unread=%u", TIMEOUT_VALUES, __entry->was_unread)
 );
 
 /* A timeout has become an event.  @late_ns counts from the edge of the tick in which it was due. */
@@ -183,10 +178,7 @@ TRACE_EVENT(twheel_pass,
 		  __entry->now_ns, __entry->scanned, __entry->unread, __entry->more)
 );
 
-/*
- * A limit has refused something: timeouts, or bytes; @tw is NULL for those, which are counted for
- * the user.
- */
+/* A limit has refused timeouts, or bytes for a user: then @tw is NULL. */
 TRACE_EVENT(twheel_limit,
 	TP_PROTO(const struct tw_ctx *tw, u32 uid, enum twheel_counter limit, u64 used, u64 wanted,
 		 u64 most),
