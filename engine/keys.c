@@ -2,14 +2,10 @@
 /*
  * The keys of a keyed wheel
  *
- * In a keyed wheel, user_data is the key of a timeout, and no two live timeouts have the same key.
- * An index leads from a key to the timeout: a hash table of the kernel, with a node for each place.
- * The nodes are in pages of their own, which only a keyed wheel has.
- *
- * ARM puts a node into the index.  When the timeout ends, its node stays there with its key: if the
- * key is armed again, ARM finds the place that it had, which is free, and takes it, and the index
- * does not change.  A node leaves the index if its place is taken for another key, or its page is
- * removed.
+ * The index is a hash table of the kernel, with a node for each place.  ARM puts a node into it.
+ * When the timeout ends, its node stays there with its key: if the key is armed again, ARM finds
+ * the place that it had, which is free, and takes it, and the index does not change.  A node leaves
+ * the index if its place is taken for another key, or its page is removed.
  *
  * If the hash table is full, it may allocate atomically under tw_ctx.lock; otherwise a work item
  * grows it.
@@ -20,10 +16,7 @@
 #include "engine.h"
 #include "twheel.h"
 
-/*
- * The hash table begins with buckets for this many keys, or for half of max_pending if that is
- * less.
- */
+/* The hash table begins with buckets for this many keys, or for half of max_pending if less. */
 #define FIRST_KEYS	3000U
 
 /* The least number of buckets of any hash table. */
@@ -56,7 +49,7 @@ static size_t index_bytes_shrunk(const struct twheel_keys *keys, unsigned long n
 	return index_bytes(&keys->index.p, rounddown_pow_of_two(nr_nodes * 10 / 3 + 1));
 }
 
-/* Set the charge for the hash table.  Return 0, or if it grows, -ENOSPC at the limit of memory. */
+/* Set the charge for the hash table.  Return 0, or if it grows, an error of twheel_charge(). */
 static int index_charge(struct tw_ctx *tw, size_t bytes) __must_hold(&tw->places.mutex)
 {
 	struct twheel_keys *keys = &tw->keys;
@@ -118,8 +111,8 @@ static const struct rhashtable_params index_params = {
 };
 
 /*
- * Make the index before the wheel has started, under &twheel_control.mutex.  Return 0, -ENOMEM, or
- * -ENOSPC at the limit of memory.
+ * Make the index before the wheel has started, under &twheel_control.mutex.  For errors see
+ * twheel_page_get().
  */
 int twheel_keys_start(struct tw_ctx *tw, u32 max_pending)
 {
@@ -151,8 +144,8 @@ int twheel_keys_start(struct tw_ctx *tw, u32 max_pending)
 }
 
 /*
- * Make sure that the places of a page, which is about to be added, have nodes.  Return 0, -ENOMEM,
- * or -ENOSPC at the limit of memory.
+ * Make sure that the places of a page that is about to be added have nodes.  For errors see
+ * twheel_page_get().
  */
 int twheel_keys_provide(struct tw_ctx *tw, u32 page_nr) __must_hold(&tw->places.mutex)
 {
@@ -244,10 +237,9 @@ static const struct twheel_key *node_prefetch(const struct rhash_head *head)
 }
 
 /*
- * places_prefetch() by keys, TWHEEL_BATCH at most; a place is NULL if there is none.  What leads to
- * a place is read one after another, bucket, node and header of its page, and each of them is
- * prefetched for all keys before it is read for the first.  The third node of a chain is rare, and
- * left out.
+ * places_prefetch() by keys, TWHEEL_BATCH at most; a place is NULL if there is none.  To find a
+ * place is to read a bucket, a node and the header of its page: prefetch each of these for all keys
+ * before the first one is read.  The third node of a chain is rare, and left out.
  */
 void twheel_keys_prefetch(struct tw_ctx *tw, const struct twheel_timeout **place, const u64 *key,
 			  size_t stride, unsigned int nr, bool words)
@@ -306,10 +298,7 @@ void twheel_key_drop(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&t
 	key_remove(&tw->keys, timeout_key(&tw->keys, t));
 }
 
-/*
- * Free the index and the nodes at the last close, but leave their charges, as twheel_pages_free()
- * does.  This waits for a work item of the hash table.
- */
+/* Free the index and the nodes at the last close.  Wait for a work item of the hash table. */
 void twheel_keys_free(struct twheel_keys *keys)
 {
 	if (keys->used)

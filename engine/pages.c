@@ -28,10 +28,7 @@
 
 struct workqueue_struct *twheel_memory_queue;
 
-/*
- * Charge memory before a wheel allocates it.  Return 0, or -ENOSPC at the limit of the user or of
- * all users.
- */
+/* Charge memory before a wheel allocates it.  For errors see twheel_charge(). */
 int twheel_memory_charge(struct twheel_memory *memory, size_t bytes)
 {
 	int err = twheel_charge(memory->user, bytes);
@@ -77,10 +74,7 @@ void twheel_page_put_rcu(struct twheel_memory *memory, void *page)
 /* Up to this size, try contiguous pages first: they need no mapping of their own. */
 #define AREA_CONTIGUOUS		(8 * PAGE_SIZE)
 
-/*
- * Allocate zeroed pages that are contiguous in the kernel's address space, without a charge.
- * Return NULL if that fails.
- */
+/* Allocate zeroed pages, contiguous in the kernel's address space, without a charge; or NULL. */
 void *twheel_area_alloc(size_t size)
 {
 	void *area = NULL;
@@ -93,10 +87,7 @@ void *twheel_area_alloc(size_t size)
 	return area ?: __vmalloc(size, GFP_TWHEEL | __GFP_ZERO);
 }
 
-/*
- * Free an area, which may be NULL, but leave its charge to the caller.  @size is the size asked
- * for.
- */
+/* Free an area of the @size that was asked for, or NULL; leave its charge to the caller. */
 void twheel_area_free(void *area, size_t size)
 {
 	if (is_vmalloc_addr(area))
@@ -105,7 +96,7 @@ void twheel_area_free(void *area, size_t size)
 		free_pages_exact(area, size);
 }
 
-/* Allocate an area and charge it.  Return 0, -ENOMEM, or -ENOSPC at the limit of memory. */
+/* Allocate an area and charge it.  For errors see twheel_page_get(). */
 int twheel_area_get(struct twheel_memory *memory, size_t size, void **area)
 {
 	int err = twheel_memory_charge(memory, PAGE_ALIGN(size));
@@ -138,10 +129,7 @@ static struct twheel_array *pages_table(const struct twheel_pages *pages) __must
 	return rcu_dereference_protected(pages->table, lockdep_is_held(pages->mutex));
 }
 
-/*
- * Replace the table by one of twice the size, or make the first one.  For errors see
- * twheel_area_get().
- */
+/* Replace the table by one of twice the size, or make the first one. */
 static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 		      struct twheel_array *old) __must_hold(pages->mutex)
 {
@@ -163,8 +151,8 @@ static int table_grow(struct twheel_pages *pages, struct twheel_memory *memory,
 }
 
 /*
- * Add a page, or NULL for a number without a page, at the end of a table.  Return 0, or if the
- * table cannot grow, -ENOMEM, or -ENOSPC at the limit of memory.
+ * Add a page, or NULL for a number without a page, at the end of a table.  If the table cannot
+ * grow, return an error of twheel_page_get().
  */
 int twheel_pages_add(struct twheel_pages *pages, struct twheel_memory *memory, void *page)
 	__must_hold(pages->mutex)

@@ -76,10 +76,7 @@ static void words_fill(struct tw_ctx *tw, u32 nr, u64 *words) __must_hold(&tw->p
 	}
 }
 
-/*
- * Make sure that there is a page of words at a number up to the one after the last of the table.
- * Return 0, -ENOMEM, or -ENOSPC at the limit of memory.
- */
+/* Make sure that there is a page of words at a number up to the one after the last of the table. */
 static int words_add(struct tw_ctx *tw, u32 nr) __must_hold(&tw->places.mutex)
 {
 	void *words;
@@ -102,10 +99,7 @@ static int words_add(struct tw_ctx *tw, u32 nr) __must_hold(&tw->places.mutex)
 	return err;
 }
 
-/*
- * Make sure that all places of a page have words.  Return 0, -ENOMEM, or -ENOSPC at the limit of
- * memory.
- */
+/* Make sure that all places of a page have words.  For errors see twheel_page_get(). */
 int twheel_words_provide(struct tw_ctx *tw, u32 first_index) __must_hold(&tw->places.mutex)
 {
 	u32 nr = first_index / WORDS_PER_PAGE;
@@ -117,10 +111,7 @@ int twheel_words_provide(struct tw_ctx *tw, u32 first_index) __must_hold(&tw->pl
 	return err;
 }
 
-/*
- * Return how many bytes the refresh table may ever take, a multiple of a page.  This is final once
- * the wheel was set up or armed.
- */
+/* Return how many bytes the refresh table may ever take; final once the wheel has started. */
 u64 twheel_refresh_size(const struct tw_ctx *tw)
 {
 	u64 nr_pages = DIV_ROUND_UP_ULL(READ_ONCE(tw->places.max_pending), PLACES_PER_PAGE) +
@@ -157,10 +148,7 @@ void twheel_refresh_shrink(struct tw_ctx *tw)
 		for (; nr < end; nr++) {
 			void *words = pages_at(&tw->words.pages, nr);
 
-			/*
-			 * If the table could not be made, no user has mapped it, and all its pages
-			 * go.
-			 */
+			/* If the table could not be made, nobody has mapped it, and all goes. */
 			if (!words || (tw->words.made && words_are_wanted(tw, nr)))
 				continue;
 			words_set(tw, nr, NULL);
@@ -168,9 +156,7 @@ void twheel_refresh_shrink(struct tw_ctx *tw)
 		}
 		more = nr < tw->words.pages.nr;
 		mutex_unlock(&tw->places.mutex);
-		/*
-		 * Threads may still use words that word_at() has found.  Test: litmus words_freed
-		 */
+		/* Others may still use words that word_at() has found.  Test: litmus words_freed */
 		if (nr_gone)
 			synchronize_rcu();
 		for (i = 0; i < nr_gone; i++)
@@ -179,7 +165,7 @@ void twheel_refresh_shrink(struct tw_ctx *tw)
 	}
 }
 
-/* Make the words of all places.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR. */
+/* Make the words of all places. */
 static int words_make(struct tw_ctx *tw) __must_hold(&tw->places.mutex)
 {
 	u32 nr, end = DIV_ROUND_UP(tw->places.pages.nr * PLACES_PER_PAGE, WORDS_PER_PAGE);
@@ -202,8 +188,7 @@ static int words_make(struct tw_ctx *tw) __must_hold(&tw->places.mutex)
 
 /*
  * Make the refresh table before it is mapped, under mmap_lock.  If that fails, have the work item
- * free the pages that were made.  Return 0, -ENOMEM, -ENOSPC at the limit of memory, or -EINTR by a
- * fatal signal.
+ * free what was made, and return an error of twheel_page_get(), or -EINTR by a fatal signal.
  */
 int twheel_map_words(struct tw_ctx *tw)
 {
@@ -226,9 +211,7 @@ int twheel_map_words(struct tw_ctx *tw)
 /*
  * Return the address space through which users map the refresh table.  Each wheel has one of its
  * own, so that unmap_mapping_range() finds the users of this wheel only: all open files of the
- * device share that of the inode.
- *
- * The files that REOPEN opens are of the same path, so each of them keeps the host.
+ * device share that of the inode, also those of REOPEN, so the host stays.
  */
 struct address_space *twheel_mapping(struct tw_ctx *tw, struct file *file)
 {
@@ -237,10 +220,7 @@ struct address_space *twheel_mapping(struct tw_ctx *tw, struct file *file)
 	return &tw->words.mapping;
 }
 
-/*
- * Return the page that users see at a number, in an RCU read section: the page of words or the
- * hole; NULL beyond the end of the table.
- */
+/* Return the page of words or the hole, in an RCU read section; NULL beyond the table's end. */
 static void *words_seen(struct twheel_words *words, unsigned long nr)
 {
 	if (nr >= READ_ONCE(words->pages.nr))
@@ -248,10 +228,7 @@ static void *words_seen(struct twheel_words *words, unsigned long nr)
 	return pages_at(&words->pages, nr) ?: words->hole;
 }
 
-/*
- * Return the page that a page fault maps, locked and referenced, or NULL if no timeout has ever had
- * its word there.
- */
+/* Return the page that a page fault maps, locked and referenced; NULL beyond the table's end. */
 struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr)
 {
 	for (;;) {
@@ -283,7 +260,7 @@ struct page *twheel_words_lock(struct tw_ctx *tw, unsigned long nr)
 	}
 }
 
-/* Free the refresh table at the last close, but leave its charges, as twheel_pages_free() does. */
+/* Free the refresh table at the last close. */
 void twheel_words_free(struct twheel_words *words)
 {
 	twheel_pages_free(&words->pages);

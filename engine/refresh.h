@@ -61,10 +61,7 @@ static __always_inline u64 word_of_deadline(const struct twheel_words *words, u6
 	       (id >> GEN_SHIFT & TWHEEL_REFRESH_GEN_MASK);
 }
 
-/*
- * Return whether new timeouts write their word.  If the table is mapped later, words_fill() writes
- * it.
- */
+/* Return whether new timeouts write their word.  If not, words_fill() writes it later. */
 static __always_inline bool words_are_there(const struct twheel_words *words)
 {
 	return READ_ONCE(words->pages.nr);
