@@ -38,9 +38,8 @@
 #include "engine/trace.h"
 
 /*
- * Parameters that are limits: they may be written at any time.  A new limit is for requests from
- * then on; memory and places that were given stay.  The kernel calls one of these functions at a
- * time.
+ * Parameters that are limits may be written at any time.  A new limit is for requests from then on;
+ * memory and places that were given stay.  The kernel calls one of these functions at a time.
  */
 
 static int max_pending_limit_set(const char *text, const struct kernel_param *parameter)
@@ -121,13 +120,11 @@ MODULE_PARM_DESC(kthreads,
 
 static int kthread_nice;
 module_param(kthread_nice, int, 0444);
-MODULE_PARM_DESC(kthread_nice,
-		 "nice value of the threads (-20 to 19, default 0)");
+MODULE_PARM_DESC(kthread_nice, "nice value of the threads (-20 to 19, default 0)");
 
 static bool kthread_fifo;
 module_param(kthread_fifo, bool, 0444);
-MODULE_PARM_DESC(kthread_fifo,
-		 "run the threads as SCHED_FIFO, lowest priority (default 0)");
+MODULE_PARM_DESC(kthread_fifo, "run the threads as SCHED_FIFO, lowest priority (default 0)");
 
 static void workers_stop(void)
 {

@@ -92,8 +92,7 @@ int twheel_read_step(struct tw_ctx *tw, struct iov_iter *to, u32 size, unsigned 
 
 void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int nr, bool by_key);
 u64 twheel_changes(struct tw_ctx *tw);
-int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status,
-		unsigned int nr);
+int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status, unsigned int nr);
 
 u64 twheel_refresh_size(const struct tw_ctx *tw);
 struct address_space *twheel_mapping(struct tw_ctx *tw, struct file *file);
@@ -114,9 +113,9 @@ int twheel_wait_event(struct tw_ctx *tw);
 __poll_t twheel_poll(struct tw_ctx *tw, struct file *file, struct poll_table_struct *wait);
 
 /*
- * The sizes of the first release.  They are accepted for ever, and whatever a caller of
- * that release leaves out counts as zero.  A structure that grows keeps its first size
- * here; only the assertion in twheel_ioctl.c gets the new one.
+ * The sizes of the first release.  They are accepted for ever, and whatever a caller of that
+ * release leaves out counts as zero.  A structure that grows keeps its first size here; only the
+ * assertion in twheel_ioctl.c gets the new one.
  */
 #define SETUP_SIZE_FIRST	56
 #define INFO_SIZE_FIRST		760

@@ -2,9 +2,8 @@
 /*
  * Interfaces of newer kernels, for older ones
  *
- * The module is written against the newest kernel API, and this header supplies the
- * functions that an older kernel lacks.  Kbuild looks for each of them in the kernel's
- * headers, since stable kernels backport, and defines TWHEEL_HAVE_... where it finds it.
+ * Kbuild looks for each of them in the kernel's headers, since stable kernels backport, and defines
+ * TWHEEL_HAVE_... where it finds it.
  */
 #ifndef _TWHEEL_COMPAT_H
 #define _TWHEEL_COMPAT_H
@@ -40,8 +39,7 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 
 /* Older kernels create and start the kthread of a worker under another name. */
 #ifndef TWHEEL_HAVE_KTHREAD_RUN_WORKER
-#define kthread_run_worker(flags, namefmt, ...) \
-	kthread_create_worker(flags, namefmt, ##__VA_ARGS__)
+#define kthread_run_worker(flags, ...)	kthread_create_worker(flags, __VA_ARGS__)
 #endif
 
 /*
@@ -59,12 +57,9 @@ static inline void poll_wait_barrier(struct file *file, wait_queue_head_t *queue
 #define poll_wait poll_wait_barrier
 #endif
 
-/*
- * In older kernels, vm_flags may be written to directly; mmap_lock is held for writing.
- */
+/* In older kernels, vm_flags may be written to directly; mmap_lock is held for writing. */
 #ifndef TWHEEL_HAVE_VM_FLAGS_MOD
-static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
-				vm_flags_t clear)
+static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_flags_t clear)
 {
 	vma->vm_flags |= set;
 	vma->vm_flags &= ~clear;

@@ -126,13 +126,13 @@ static inline u64 twheel_slot_begin_ns(const struct twheel_level *level, u64 key
 	return key_ns >> level->shift << level->shift;
 }
 
-/* A slot of an upper level is emptied before it begins: half of its width before. */
+/* A slot of an upper level is emptied half of its width before it begins. */
 static inline u64 twheel_slot_lead_ns(const struct twheel_level *level)
 {
 	return 1ULL << level->shift >> 1;
 }
 
-/* The time for that of a slot that begins at @begin_ns. */
+/* When to empty the slot that begins at @begin_ns. */
 static inline u64 twheel_slot_ahead_ns(const struct twheel_level *level, u64 begin_ns)
 {
 	return begin_ns - min(begin_ns, twheel_slot_lead_ns(level));
