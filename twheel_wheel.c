@@ -137,7 +137,7 @@ void twheel_wheel_init(struct twheel_wheel *w, const struct twheel_wheel_config 
 	}
 }
 
-/* So many empty slots are put out of use at a time. */
+/* At most this many empty slots are put out of use at a time. */
 #define EMPTY_SLOTS	256
 
 /*
