@@ -264,17 +264,14 @@ EXPORT void twheel_wake(struct twheel *w)
 
 /* ---- dispatch -------------------------------------------------------------- */
 
-/* A timer that is in no list; its deadline, and whether it is periodic. */
-void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic)
+/* Give a timer that is in no list a deadline. */
+void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns)
 {
 	/* 0 is for a timer that does not pend. */
-	t->deadline = ns | (periodic && ns ? 0 : KEY);
-	if (unlikely(ns >= (periodic ? NEVER : END_NS)))
+	t->deadline = ns | (t->interval_ns && ns ? 0 : KEY);
+	if (unlikely(ns >= (t->interval_ns ? NEVER : END_NS)))
 		t->deadline = NEVER;
-	if (ns <= w->clock_ns)
-		wheel_place_passed(w, t);
-	else
-		wheel_place(w, t);
+	wheel_place(w, t, w->clock_ns | KEY);
 }
 
 EXPORT uint64_t twheel_periods(const struct twheel *w)
@@ -300,7 +297,7 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 	if (now_ns > ns)
 		w->periods += (now_ns - ns) / interval_ns;
 	/* Less than 2^64: all periods but the last one are in the past. */
-	loop_place(w, t, time_add(ns, w->periods * interval_ns), true);
+	loop_place(w, t, time_add(ns, w->periods * interval_ns));
 }
 
 /*
@@ -317,7 +314,7 @@ static void end_period(struct twheel *w, const struct twheel_timer *called,
 	if (t == &w->end)
 		return;
 	unlink_timer(t);
-	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY), true);
+	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY));
 }
 
 /* The note that a timer's callback has not returned; NULL if there is none. */
@@ -484,7 +481,7 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 		if (unlikely((deadline | KEY) > w->due_by)) {
 			unlink_timer(t);
 			w->stats.moved++;
-			wheel_place(w, t);
+			wheel_place(w, t, w->head.base);
 			if (--w->budget <= 0)
 				break;
 			continue;

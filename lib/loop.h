@@ -85,7 +85,7 @@ uint64_t loop_update(struct twheel *w);
 void loop_end_turn(struct twheel *w);
 uint64_t loop_wake_ns(struct twheel *w);
 int loop_set_fd(struct twheel *w);
-void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns, bool periodic);
+void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns);
 struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t);
 int loop_dispatch(struct twheel *w, unsigned int max);
 int options_copy(void *to, size_t known, const void *from);

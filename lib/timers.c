@@ -33,15 +33,10 @@ void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_
 
 	if (!interval_ns && ns > w->clock_ns && ns < END_NS) {
 		_twheel_start_key(w, t, ns | KEY);
-	} else if (!interval_ns && ns <= w->clock_ns) {
-		stop_timer(t);
-		t->interval_ns = 0;
-		t->deadline = ns | KEY;
-		wheel_place_passed(w, t);
 	} else {
 		stop_timer(t);
 		t->interval_ns = interval_ns;
-		loop_place(w, t, ns, interval_ns);
+		loop_place(w, t, ns);
 	}
 	/* If the descriptor is readable, somebody dispatches, who sets it in the end. */
 	if (unlikely(w->head.next < next || w->at_once) && is_immediate(w) && !w->readable)

@@ -99,15 +99,20 @@ EXPORT void _twheel_mark(struct twheel *w, struct twheel_timer **slot, uint64_t 
 	}
 }
 
-/* Put a timer that is in no list to where it belongs by its deadline. */
-void wheel_place(struct twheel *w, struct twheel_timer *t)
+/*
+ * Put a timer that is in no list to where it belongs by its deadline, which has passed if it is not
+ * after this key.  That is base or later: from there on, there is a slot.
+ */
+void wheel_place(struct twheel *w, struct twheel_timer *t, uint64_t passed)
 {
 	uint64_t deadline = t->deadline;
 
-	if (key_of(t) <= w->head.base)
-		wheel_place_passed(w, t);
-	else
+	if (key_of(t) <= passed) {
+		push(&w->list[PASSED_NEXT], t);
+		w->at_once = true;
+	} else {
 		_twheel_insert(w, t, key_of(t));
+	}
 	t->deadline = deadline;
 }
 
@@ -129,7 +134,7 @@ static void move_down(struct twheel *w, unsigned int level, struct twheel_timer 
 		next = t->next;
 		__builtin_prefetch(next->next);
 		if (unlikely(at - base >= SLOTS)) {
-			wheel_place(w, t);
+			wheel_place(w, t, w->head.base);
 			continue;
 		}
 		t->next = old;
@@ -289,7 +294,7 @@ static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twhee
 		}
 		if (key_of(t) - begin >= length) {
 			unlink_timer(t);
-			wheel_place(w, t);
+			wheel_place(w, t, w->head.base);
 			w->stats.moved++;
 		} else if (!earliest || key_of(t) < first) {
 			/* Even the end of time is a time. */
@@ -360,7 +365,7 @@ APART void wheel_rewind(struct twheel *w, uint64_t edge)
 	w->passed_by = edge;
 	while ((t = all) != &w->end) {
 		unlink_timer(t);
-		wheel_place(w, t);
+		wheel_place(w, t, w->head.base);
 	}
 	wheel_find_next(w);
 }

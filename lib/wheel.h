@@ -145,13 +145,6 @@ static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 	*list = t;
 }
 
-/* Put a timer that is in no list to those that have passed.  No slot has to be searched for it. */
-static inline void wheel_place_passed(struct twheel *w, struct twheel_timer *t)
-{
-	push(&w->list[PASSED_NEXT], t);
-	w->at_once = true;
-}
-
 /* Take a timer out of its list. */
 static inline void unlink_timer(struct twheel_timer *t)
 {
@@ -194,7 +187,7 @@ static inline void take_list(struct twheel *w, struct twheel_timer **to,
 }
 
 void wheel_init(struct twheel *w);
-void wheel_place(struct twheel *w, struct twheel_timer *t);
+void wheel_place(struct twheel *w, struct twheel_timer *t, uint64_t passed);
 bool wheel_turn(struct twheel *w);
 void wheel_look_ahead(struct twheel *w, unsigned int called);
 void wheel_search(struct twheel *w);

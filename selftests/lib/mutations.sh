@@ -276,7 +276,7 @@ mutation mark_gives_a_slot_no_end wheel.c \
 ' \
 	''
 mutation timer_that_has_passed_is_put_into_a_slot wheel.c \
-	'	if (key_of(t) <= w->head.base)' \
+	'	if (key_of(t) <= passed)' \
 	'	if (0)'
 mutation placed_timer_becomes_a_one_shot wheel.c \
 	'	t->deadline = deadline;
@@ -399,7 +399,7 @@ mutation first_timer_is_not_the_first_of_its_slot wheel.c \
 	'		push(&(*slot)->next, earliest);'
 mutation restarted_timer_counts_as_the_first wheel.c \
 	'			unlink_timer(t);
-			wheel_place(w, t);
+			wheel_place(w, t, w->head.base);
 			w->stats.moved++;' \
 	'			w->stats.moved++;'
 mutation any_deadline_before_the_next_edge_but_one_is_the_first wheel.c \
@@ -426,12 +426,12 @@ mutation loop_does_not_wake_up_for_what_is_due wheel.h \
 mutation slot_that_has_come_up_is_not_searched wheel.h \
 	'(w->head.next <= w->target || !first_is_known(w))' \
 	'!first_is_known(w)'
-mutation start_that_has_passed_forgets_the_first_slot wheel.h \
-	'	w->at_once = true;
-' \
-	'	w->at_once = true;
-	w->first = NULL;
-'
+mutation start_that_has_passed_forgets_the_first_slot wheel.c \
+	'		w->at_once = true;
+	} else {' \
+	'		w->at_once = true;
+		w->first = NULL;
+	} else {'
 mutation dispatch_of_what_has_passed_forgets_the_first_slot loop.c \
 	'		w->due_by = w->passed_by;
 ' \
@@ -531,10 +531,10 @@ mutation next_says_what_was_stopped loop.c \
 mutation next_says_what_was_stopped_beside_others wheel.h \
 	'(w->earliest ? *w->first == w->earliest : !is_empty(w, *w->first))' \
 	'!is_empty(w, *w->first)'
-mutation next_forgets_what_has_passed wheel.h \
-	'	push(&w->list[PASSED_NEXT], t);
-	w->at_once = true;' \
-	'	push(&w->list[PASSED_NEXT], t);'
+mutation next_forgets_what_has_passed wheel.c \
+	'		push(&w->list[PASSED_NEXT], t);
+		w->at_once = true;' \
+	'		push(&w->list[PASSED_NEXT], t);'
 mutation next_says_what_had_passed_and_was_stopped loop.c \
 	'	if (unlikely(w->at_once) || !first_is_known(w))' \
 	'	if (!first_is_known(w))'
