@@ -214,9 +214,9 @@ EXPORT int twheel_fd(struct twheel *w)
 
 	LOCKED(w);
 	if (w->fd < 0) {
-		state = cancel_disable();
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		fd = make_fd(w);
-		cancel_restore(state);
+		pthread_setcancelstate(state, NULL);
 		w->set_ns = TWHEEL_NEVER;
 		__atomic_store_n(&w->fd, fd, __ATOMIC_SEQ_CST);
 		loop_set_fd(w);
@@ -507,11 +507,13 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 /* The clock was set, or the descriptor is readable. */
 static APART bool clock_was_set(const struct twheel *w)
 {
-	int state = cancel_disable();
 	uint64_t expirations;
-	bool was_set = read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED;
+	bool was_set;
+	int state;
 
-	cancel_restore(state);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	was_set = read(w->fd, &expirations, sizeof(expirations)) >= 0 || errno == ECANCELED;
+	pthread_setcancelstate(state, NULL);
 	return was_set;
 }
 

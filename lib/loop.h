@@ -14,22 +14,21 @@
 
 #define FIXED_DELAY	(1ULL << 63)	/* in interval_ns */
 
-static inline void lock(struct twheel *w)
+/*
+ * A function that may cancel its thread is called with cancellation disabled under the lock, which
+ * would stay taken.
+ */
+static inline struct twheel *lock(struct twheel *w)
 {
 	if (unlikely(w->head.shared))
 		pthread_mutex_lock(&w->lock);
+	return w;
 }
 
 static inline void unlock(struct twheel *w)
 {
 	if (unlikely(w->head.shared))
 		pthread_mutex_unlock(&w->lock);
-}
-
-static inline struct twheel *lock_block(struct twheel *w)
-{
-	lock(w);
-	return w;
 }
 
 static inline void unlock_block(struct twheel **w)
@@ -39,21 +38,7 @@ static inline void unlock_block(struct twheel **w)
 
 /* The rest of the block has the lock, also if a visitor throws in it. */
 #define LOCKED(w)	\
-	struct twheel *locked __attribute__((__cleanup__(unlock_block), __unused__)) = lock_block(w)
-
-/* If a thread were cancelled in a call that it makes under the lock, the lock would stay taken. */
-static inline int cancel_disable(void)
-{
-	int state;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
-}
-
-static inline void cancel_restore(int state)
-{
-	pthread_setcancelstate(state, NULL);
-}
+	struct twheel *locked __attribute__((__cleanup__(unlock_block), __unused__)) = lock(w)
 
 /* There are no turns: each start reads the clock and sets the descriptor. */
 static inline bool is_immediate(const struct twheel *w)

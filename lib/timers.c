@@ -103,12 +103,12 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	LOCKED(w);
 	waiter.was_pending = stop_timer(t);
 	if (is_elsewhere(w) && loop_callback_of(w, t)) {
-		state = cancel_disable();
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		waiter.next = w->waiters;
 		w->waiters = &waiter;
 		while (!waiter.is_over)
 			pthread_cond_wait(&w->returned, &w->lock);
-		cancel_restore(state);
+		pthread_setcancelstate(state, NULL);
 	}
 	return waiter.was_pending;
 }

@@ -768,7 +768,7 @@ mutation wait_that_fails_takes_a_wake_along loop.c \
 mutation first_of_a_slot_is_not_looked_at wheel.c \
 	'(!earliest || first > edge)' \
 	'first > edge'
-mutation cancelled_thread_takes_the_lock_along loop.h \
+mutation cancelled_thread_takes_the_lock_along timers.c \
 	'PTHREAD_CANCEL_DISABLE' \
 	'PTHREAD_CANCEL_ENABLE'
 mutation advance_does_not_set_the_descriptor loop.c \
