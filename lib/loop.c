@@ -152,19 +152,16 @@ static void ring(const struct twheel *w, int fd)
 
 static int settime(struct twheel *w, uint64_t ns)
 {
-	int ret = set_timerfd(w, w->fd, timerfd_ns(w, ns)) < 0 ? -errno : 0;
+	/* ECANCELED: it is set, and the clock was set since it was set before. */
+	int ret = set_timerfd(w, w->fd, timerfd_ns(w, ns)) < 0 && errno != ECANCELED ? -errno : 0;
 
-	w->set_ns = ns;
+	/* If this failed, the next flush tries again. */
+	w->set_ns = ret ? TWHEEL_NEVER : ns;
 	w->readable = false;
 	w->stats.settings++;
 	/* A wake may have come before this.  Pairs with twheel_wake(), which notes it first. */
 	if (unlikely(__atomic_load_n(&w->rung, __ATOMIC_SEQ_CST)))
 		ring(w, w->fd);
-	/* ECANCELED: it is set, and the clock was set since it was set before. */
-	if (ret == 0 || ret == -ECANCELED)
-		return 0;
-	/* So that the next flush tries again. */
-	w->set_ns = TWHEEL_NEVER;
 	return ret;
 }
 

@@ -542,9 +542,8 @@ mutation next_takes_the_last_edge_for_never loop.c \
 	'return ns < END_NS ?' \
 	'return ns < END_NS - w->edge_ns ?'
 mutation descriptor_forgets_that_setting_failed loop.c \
-	'	/* So that the next flush tries again. */
-	w->set_ns = TWHEEL_NEVER;' \
-	''
+	'ret ? TWHEEL_NEVER : ns;' \
+	'ns;'
 mutation descriptor_is_not_set_for_an_earlier_deadline loop.c \
 	'w->readable || ns < w->set_ns || (ns' \
 	'w->readable || (ns'
