@@ -330,18 +330,11 @@ struct pass {
 	struct twheel *w;
 	uint64_t periods;		/* of the wheel before it */
 	bool dispatched;		/* as well */
-	bool is_over;
+	bool has_returned;
 	uint32_t nr;			/* of callbacks around the one of call_specially() */
 	struct twheel_timer **calling;	/* where its timer is noted; NULL: there is none */
 	struct twheel_timer *outer;	/* the timer that was noted there before */
 };
-
-static inline void pass_is_over(struct pass *pass)
-{
-	pass->w->periods = pass->periods;
-	pass->w->dispatched = pass->dispatched;
-	pass->is_over = true;
-}
 
 /*
  * A callback is over.  Stop its timer for those who wait for that: if they had to do it
@@ -375,23 +368,25 @@ static APART void free_closed(struct twheel *w)
 		free(w->memory);
 }
 
-/* A callback has thrown, or its thread was cancelled in it; no wheel that is closed is shared. */
-static APART void leave_pass(struct pass *pass)
+/*
+ * If a dispatch has not returned, a callback has thrown, or its thread was cancelled in it, and
+ * nobody else will free a wheel that was closed.  Such a wheel is not shared.
+ */
+static inline void end_pass(struct pass *pass)
 {
 	struct twheel *w = pass->w;
 
-	lock(w);
-	if (pass->calling)
-		call_is_over(pass);
-	pass_is_over(pass);
-	unlock(w);
-	free_closed(w);
-}
-
-static inline void end_pass(struct pass *pass)
-{
-	if (unlikely(!pass->is_over))
-		leave_pass(pass);
+	if (unlikely(!pass->has_returned)) {
+		lock(w);
+		if (pass->calling)
+			call_is_over(pass);
+	}
+	w->periods = pass->periods;
+	w->dispatched = pass->dispatched;
+	if (unlikely(!pass->has_returned)) {
+		unlock(w);
+		free_closed(w);
+	}
 }
 
 /*
@@ -561,7 +556,7 @@ static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	pass.w = w;
 	pass.periods = w->periods;
 	pass.dispatched = w->dispatched;
-	pass.is_over = false;
+	pass.has_returned = false;
 	pass.calling = NULL;
 	w->dispatched = true;
 	/* A callback may have left by longjmp(). */
@@ -582,7 +577,7 @@ static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 	wheel_find_next(w);
 	if (is_immediate(w))
 		loop_set_fd(w);
-	pass_is_over(&pass);
+	pass.has_returned = true;
 	return (int)(max - left);
 }
 

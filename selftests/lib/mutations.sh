@@ -637,16 +637,16 @@ mutation periods_stay_after_a_jump loop.c \
 	w->stats' \
 	'	w->stats'
 mutation callback_that_is_left_is_never_over loop.c \
-	'	if (pass->calling)
-		call_is_over(pass);
+	'		if (pass->calling)
+			call_is_over(pass);
 ' \
 	''
 mutation callback_that_is_left_takes_the_lock_along loop.c \
-	'	pass_is_over(pass);
-	unlock(w);
-' \
-	'	pass_is_over(pass);
-'
+	'		unlock(w);
+		free_closed(w);
+	}' \
+	'		free_closed(w);
+	}'
 mutation waiter_stops_its_timer_too_late loop.c \
 	'			waiter->was_pending |= stop_timer(t);
 ' \
@@ -716,8 +716,8 @@ mutation first_is_not_found_after_a_dispatch loop.c \
 mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	'	if (is_immediate(w))
 		loop_set_fd(w);
-	pass_is_over' \
-	'	pass_is_over'
+	pass.has_returned' \
+	'	pass.has_returned'
 mutation two_threads_dispatch loop.c \
 	'	if (is_elsewhere(w)) {' \
 	'	if (0) {'
@@ -858,14 +858,14 @@ mutation inner_dispatch_frees_a_wheel_that_is_closed loop.c \
 	'if (w->closed && !w->dispatched)' \
 	'if (w->closed)'
 mutation wheel_is_not_dispatched_after_a_nested_dispatch loop.c \
-	'pass->w->dispatched = pass->dispatched;' \
-	'pass->w->dispatched = false;'
+	'w->dispatched = pass->dispatched;' \
+	'w->dispatched = false;'
 mutation wheel_stays_dispatched_after_a_dispatch loop.c \
-	'	pass->w->dispatched = pass->dispatched;
+	'	w->dispatched = pass->dispatched;
 ' \
 	''
 mutation periods_are_those_of_the_inner_dispatch loop.c \
-	'	pass->w->periods = pass->periods;
+	'	w->periods = pass->periods;
 ' \
 	''
 mutation closed_wheel_sets_the_descriptor_that_it_had timers.c \
