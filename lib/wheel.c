@@ -370,23 +370,15 @@ APART void wheel_rewind(struct twheel *w, uint64_t edge)
 	wheel_find_next(w);
 }
 
-static void each_in(struct twheel *w, struct twheel_timer *t, twheel_visitor *fn, void *arg)
-{
-	struct twheel_timer *next;
-
-	for (; t != &w->end; t = next) {
-		next = t->next;
-		fn(w, t, arg);
-	}
-}
-
 void wheel_each(struct twheel *w, twheel_visitor *fn, void *arg)
 {
+	struct twheel_timer *t, *next;
 	size_t i;
 
-	for (i = 0; i < LISTS; i++)
-		each_in(w, w->list[i], fn, arg);
-	for (i = 0; i < LEVELS_MAX * SLOTS; i++)
-		if (w->occupied[i / 64] >> i % 64 & 1)
-			each_in(w, w->slot[i], fn, arg);
+	for (i = 0; i < LISTS + LEVELS_MAX * SLOTS; i++) {
+		for (t = i < LISTS ? w->list[i] : w->slot[i - LISTS]; t && t != &w->end; t = next) {
+			next = t->next;
+			fn(w, t, arg);
+		}
+	}
 }

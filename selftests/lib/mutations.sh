@@ -488,13 +488,11 @@ mutation list_that_is_taken_stays wheel.h \
 ' \
 	''
 mutation each_forgets_those_that_are_due wheel.c \
-	'		each_in(w, w->list[i], fn, arg);' \
-	'		if (i != DUE)
-			each_in(w, w->list[i], fn, arg);'
+	'i < LISTS ? w->list[i] :' \
+	'i == DUE ? NULL : i < LISTS ? w->list[i] :'
 mutation each_forgets_those_that_had_passed wheel.c \
-	'		each_in(w, w->list[i], fn, arg);' \
-	'		if (i != PASSED_NEXT)
-			each_in(w, w->list[i], fn, arg);'
+	'i < LISTS ? w->list[i] :' \
+	'i == PASSED_NEXT ? NULL : i < LISTS ? w->list[i] :'
 mutation budget_is_no_limit wheel.h \
 	'#define WHEEL_BUDGET	4096' \
 	'#define WHEEL_BUDGET	(1 << 30)'
