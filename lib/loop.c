@@ -280,8 +280,7 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 static void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline & ~KEY;
-	bool is_callers = w->options.clock == TWHEEL_CALLER;
-	uint64_t now_ns = is_callers ? w->clock_ns : loop_clock(clock_id(w));
+	uint64_t now_ns = w->options.clock == TWHEEL_CALLER ? w->clock_ns : loop_read(w);
 
 	if (t->interval_ns & FIXED_DELAY) {
 		/* In case the callback does not return. */
@@ -509,20 +508,14 @@ static APART bool clock_was_set(const struct twheel *w)
 	return was_set;
 }
 
-/* A dispatch takes note of twheel_wake(). */
-static bool was_rung(struct twheel *w)
-{
-	return unlikely(__atomic_load_n(&w->rung, __ATOMIC_RELAXED)) &&
-		__atomic_exchange_n(&w->rung, false, __ATOMIC_SEQ_CST);
-}
-
 /*
  * Read the clock, and say by which edge something may be due; 0 for none.  If nothing is, the
  * wheel is turned to the last edge by that.
  */
 static inline uint64_t edge_to_dispatch(struct twheel *w)
 {
-	bool rung = was_rung(w);
+	bool rung = unlikely(__atomic_load_n(&w->rung, __ATOMIC_RELAXED)) &&
+		__atomic_exchange_n(&w->rung, false, __ATOMIC_SEQ_CST);
 	uint64_t edge;
 
 	loop_update(w);

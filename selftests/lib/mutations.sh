@@ -624,7 +624,7 @@ mutation last_period_is_in_the_past loop.c \
 	'time_add(ns, w->periods * interval_ns)' \
 	'time_add(ns, min64(w->periods, END_NS / interval_ns) * interval_ns)'
 mutation periods_are_counted_from_the_dispatch loop.c \
-	'is_callers ? w->clock_ns : loop_clock(clock_id(w))' \
+	'w->options.clock == TWHEEL_CALLER ? w->clock_ns : loop_read(w)' \
 	'w->passed_by ^ KEY'
 mutation periods_stay_after_the_callback loop.c \
 	'	w->periods = 1;
