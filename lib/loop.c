@@ -17,9 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loop.h"
 #include "posix.h"
-#include "probes.h"
+#include "wheel.h"
 
 /* Flags of wheels whose callbacks need more than a call. */
 #define CALLS_SPECIALLY	(TWHEEL_SHARED | TWHEEL_MEASURE)

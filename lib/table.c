@@ -24,8 +24,7 @@
 #include "twheel/table.h"
 #pragma GCC visibility pop
 #include "twheel/device.h"
-#include "loop.h"
-#include "probes.h"
+#include "wheel.h"
 
 static_assert(TWHEEL_TABLE_NEVER == TWHEEL_NEVER, "never");
 static_assert(TWHEEL_TABLE_BOOTTIME == TWHEEL_BOOTTIME, "clocks");

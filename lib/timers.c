@@ -11,8 +11,8 @@
 
 /* The functions that are inline in programs are made here, for other languages. */
 #define _TWHEEL_FUNCTION	__attribute__((__visibility__("default")))
-#include "loop.h"
 #include "posix.h"
+#include "wheel.h"
 
 #define TICK_MIN_NS	TWHEEL_USEC
 #define TICK_MAX_NS	(3600 * TWHEEL_SEC)

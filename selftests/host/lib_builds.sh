@@ -225,7 +225,7 @@ has_its_probes()
 	library probes USDT=1
 	library no_probes
 	diff <(readelf -nW "$work/probes/libtwheel.so.1" | sed -n 's/^ *Name: //p' | sort) \
-		<(sed -nE 's/^ \*\t([a-z, ]+)\t.*/\1/p' "$top/lib/probes.h" | tr -s ', ' '\n' | sort)
+		<(sed -nE 's/^ \*\t([a-z, ]+)\t.*/\1/p' "$top/lib/wheel.h" | tr -s ', ' '\n' | sort)
 	diff /dev/null <(readelf -nW "$work/no_probes/libtwheel.so.1" | grep stapsdt)
 	runs probes gcc -O2
 }

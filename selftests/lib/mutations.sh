@@ -496,7 +496,7 @@ mutation each_forgets_those_that_had_passed wheel.c \
 mutation budget_is_no_limit wheel.h \
 	'#define WHEEL_BUDGET	4096' \
 	'#define WHEEL_BUDGET	(1 << 30)'
-mutation clock_is_read_at_each_start loop.h \
+mutation clock_is_read_at_each_start wheel.h \
 	'	return w->head.now != NO_KEY ? w->clock_ns : loop_update(w);' \
 	'	return loop_update(w);'
 mutation clock_is_read_once_for_ever loop.c \
@@ -510,13 +510,13 @@ mutation clock_that_is_set_back_after_a_dispatch_in_vain_goes_unseen loop.c \
 	'		w->passed_by = edge;
 ' \
 	''
-mutation last_edge_is_the_next loop.h \
+mutation last_edge_is_the_next wheel.h \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;' \
 	'return (w->clock_ns - w->clock_ns % w->edge_ns + w->edge_ns) | KEY;'
-mutation edge_before_is_taken_for_the_last_one loop.h \
+mutation edge_before_is_taken_for_the_last_one wheel.h \
 	'return passed < w->edge_ns ?' \
 	'return passed < 2 * w->edge_ns ?'
-mutation edge_after_the_target_is_the_last_one_for_ever loop.h \
+mutation edge_after_the_target_is_the_last_one_for_ever wheel.h \
 	'likely(passed < 2 * w->edge_ns)' \
 	'passed < END_NS'
 mutation next_is_a_tick_late loop.c \
