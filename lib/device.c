@@ -48,8 +48,6 @@ static int device_ioctl(int fd, unsigned long command, const void *argument)
 	return ret < 0 ? -errno : ret;
 }
 
-/* ---- the device ---------------------------------------------------------- */
-
 /*
  * Set the wheel up, unless somebody has done that, or has armed or drained it.  After that,
  * what INFO says here is final.  A descriptor that is open for reading only cannot do it.
@@ -192,8 +190,6 @@ int twheel_device_advance(const struct twheel_device *d, uint64_t to_ns)
 	return device_ioctl(d->fd, TWHEEL_IOC_ADVANCE, &advance);
 }
 
-/* ---- timeouts ------------------------------------------------------------ */
-
 uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, uint32_t flags,
 			       void *elements, size_t size, size_t result, uint32_t nr)
 {
@@ -225,8 +221,6 @@ uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, 
 		memcpy(element + result, &ret, sizeof(ret));
 	return nr_ok;
 }
-
-/* ---- a batch ------------------------------------------------------------- */
 
 /* The result of an element is behind its id, whether it is of one structure or the other. */
 static_assert(offsetof(struct twheel_arm, result) == offsetof(struct twheel_arm, id) + 8, "arm");
@@ -329,8 +323,6 @@ uint64_t twheel_batch_id(struct twheel_batch *b, uint32_t index)
 	return index < b->nr ? *b->elements[index].id : 0;
 }
 
-/* ---- events -------------------------------------------------------------- */
-
 int _twheel_device_read(const struct twheel_device *d, struct twheel_event *events, size_t size,
 			uint32_t nr)
 {
@@ -399,8 +391,6 @@ uint32_t twheel_reader_left(const struct twheel_reader *r)
 {
 	return r->left;
 }
-
-/* ---- the refresh table --------------------------------------------------- */
 
 int twheel_device_map(struct twheel_device *d, twheel_word_t **table, uint32_t *shift)
 {

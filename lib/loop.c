@@ -23,8 +23,6 @@
 /* Flags of wheels whose callbacks need more than a call. */
 #define CALLS_SPECIALLY	(TWHEEL_SHARED | TWHEEL_MEASURE)
 
-/* ---- the clock ------------------------------------------------------------ */
-
 /* The clock that is read; with the caller's clock there is real time only where it waits. */
 static clockid_t clock_id(const struct twheel *w)
 {
@@ -93,8 +91,6 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 	LOCKED(w);
 	return loop_turn_ns(w);
 }
-
-/* ---- the descriptor -------------------------------------------------------- */
 
 /* When to wake up: at the edge of a tick. */
 inline uint64_t loop_wake_ns(struct twheel *w)
@@ -257,8 +253,6 @@ EXPORT void twheel_wake(struct twheel *w)
 	}
 	errno = error;
 }
-
-/* ---- dispatch -------------------------------------------------------------- */
 
 /* Give a timer that is in no list a deadline. */
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns)
@@ -597,8 +591,6 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 		free_closed(w);
 	return called;
 }
-
-/* ---- a loop for a program that has none ------------------------------------- */
 
 static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 {

@@ -84,8 +84,6 @@ static bool is_settable(uint32_t clock)
 	return clock == TWHEEL_TABLE_REALTIME || clock == TWHEEL_TABLE_TAI;
 }
 
-/* ---- in the process ------------------------------------------------------ */
-
 static void fetch(struct twheel *w, struct twheel_timer *t)
 {
 	struct twheel_table *table = twheel_data(w);
@@ -204,8 +202,6 @@ static int32_t process_state(struct twheel_table *table, uint32_t number, uint64
 	*deadline_ns = key_of(t) & ~KEY;
 	return timer_state(t, last_edge(w));
 }
-
-/* ---- on the device ------------------------------------------------------- */
 
 static int32_t device_open(struct twheel_table *table, const struct twheel_table_options *o)
 {
@@ -342,8 +338,6 @@ static int32_t device_state(struct twheel_table *table, uint32_t number, uint64_
 	*deadline_ns = status.deadline_ns;
 	return status.state == TWHEEL_STATE_DRAINED ? TWHEEL_TABLE_IDLE : (int32_t)status.state;
 }
-
-/* ---- the functions ------------------------------------------------------- */
 
 int32_t twheel_table_open(struct twheel_table **table, uint32_t nr,
 			  const struct twheel_table_options *options)

@@ -25,8 +25,6 @@ EXPORT const char *twheel_version(void)
 	return VERSION(TWHEEL_VERSION_MAJOR, TWHEEL_VERSION_MINOR, TWHEEL_VERSION_PATCH);
 }
 
-/* ---- start and stop -------------------------------------------------------- */
-
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns)
 {
 	uint64_t next = w->head.next;
@@ -113,8 +111,6 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 	return waiter.was_pending;
 }
 
-/* ---- timers that pend ------------------------------------------------------ */
-
 EXPORT size_t twheel_timer_size(void)
 {
 	return sizeof(struct twheel_timer);
@@ -199,8 +195,6 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 	memset(stats, 0, size);
 	memcpy(stats, &now, min64(size, sizeof(now)));
 }
-
-/* ---- open and close -------------------------------------------------------- */
 
 /*
  * Copy a structure of options, which begins with its size and grows at its end: what the caller
