@@ -346,7 +346,7 @@ static void call_is_over(struct pass *pass)
 			waiter->was_pending |= stop_timer(t);
 		if (waiter->t == t && !loop_callback_of(w, t)) {
 			*link = waiter->next;
-			waiter->is_over = true;
+			waiter->t = NULL;
 			pthread_cond_broadcast(&w->returned);
 		} else {
 			link = &waiter->next;

@@ -104,7 +104,7 @@ EXPORT bool twheel_stop_sync(struct twheel *w, struct twheel_timer *t)
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		waiter.next = w->waiters;
 		w->waiters = &waiter;
-		while (!waiter.is_over)
+		while (waiter.t)
 			pthread_cond_wait(&w->returned, &w->lock);
 		pthread_setcancelstate(state, NULL);
 	}

@@ -71,9 +71,8 @@ enum { STOPPING, DUE, PASSED_NEXT, PASSED_NOW, IN_CALLBACK, LISTS };
 /* A thread in twheel_stop_sync(), on its stack. */
 struct waiter {
 	struct waiter *next;
-	struct twheel_timer *t;
+	struct twheel_timer *t;		/* NULL: its callback has returned */
 	bool was_pending;
-	bool is_over;			/* the callback has returned */
 };
 
 struct twheel {
