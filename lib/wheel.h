@@ -11,9 +11,7 @@
 #include "twheel.h"
 
 /*
- * USDT probes, which bpftrace, perf and SystemTap find by notes in the library
- *
- * They have the names of the module's tracepoints.  Each is a nop, and is there if USDT is
+ * USDT probes with the names of the module's tracepoints.  Each is a nop, and is there if USDT is
  * defined.  Starts and stops of timers have none: most of them are inline in programs.
  *
  *	arm, move	table, number, deadline_ns
@@ -42,6 +40,8 @@
 /* The deadline of a timer that never expires: the last one of a periodic timer. */
 #define NEVER		(END_NS - 1)
 
+#define FIXED_DELAY	(1ULL << 63)	/* in interval_ns */
+
 #define SLOTS		_TWHEEL_SLOTS
 /* A slot of a level is half of the level below. */
 #define LEVEL_BITS	7
@@ -49,7 +49,6 @@
 
 /* Callbacks that are known by their timers: the innermost ones. */
 #define CALLBACKS_MAX	16
-
 /* Timers that one dispatch moves to other slots at most. */
 #define WHEEL_BUDGET	4096
 
@@ -154,7 +153,7 @@ static inline bool first_is_known(const struct twheel *w)
 	return w->first && (w->earliest ? *w->first == w->earliest : !is_empty(w, *w->first));
 }
 
-/* Put a timer at the head of a list that has an end. */
+/* The list has an end: it is not a slot that was not used. */
 static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 {
 	struct twheel_timer *next = *list;
@@ -165,14 +164,12 @@ static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 	*list = t;
 }
 
-/* Take a timer out of its list. */
 static inline void unlink_timer(struct twheel_timer *t)
 {
 	*t->pprev = t->next;
 	t->next->pprev = t->pprev;
 }
 
-/* Returns whether it was pending. */
 static inline bool stop_timer(struct twheel_timer *t)
 {
 	if (!t->deadline)
@@ -223,19 +220,7 @@ static inline void wheel_find_next(struct twheel *w)
 		wheel_search(w);
 }
 
-/*
- * The clock, the descriptor and the lock of a wheel, and where its timers go.
- *
- * These functions do not take the lock.  Callers of all but loop_clock(), loop_read() and
- * loop_sleep() hold it.
- */
-
-#define FIXED_DELAY	(1ULL << 63)	/* in interval_ns */
-
-/*
- * A function that may cancel its thread is called with cancellation disabled under the lock, which
- * would stay taken.
- */
+/* If a call could cancel its thread under the lock, disable that: the lock would stay taken. */
 static inline struct twheel *lock(struct twheel *w)
 {
 	if (unlikely(w->head.shared))
@@ -271,7 +256,6 @@ static inline bool is_elsewhere(const struct twheel *w)
 		!pthread_equal(w->thread, pthread_self());
 }
 
-/* The key of the last edge of a tick. */
 static inline uint64_t last_edge(const struct twheel *w)
 {
 	uint64_t passed = (w->clock_ns | KEY) - w->target;
@@ -284,6 +268,9 @@ static inline uint64_t last_edge(const struct twheel *w)
 uint64_t loop_clock(clockid_t id);
 uint64_t loop_read(const struct twheel *w);
 int loop_sleep(int fd, clockid_t id, uint64_t end_ns);
+int options_copy(void *to, size_t known, const void *from);
+
+/* Callers of these hold the lock. */
 uint64_t loop_update(struct twheel *w);
 void loop_end_turn(struct twheel *w);
 uint64_t loop_wake_ns(struct twheel *w);
@@ -291,7 +278,6 @@ int loop_set_fd(struct twheel *w);
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns);
 struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t);
 int loop_dispatch(struct twheel *w, unsigned int max);
-int options_copy(void *to, size_t known, const void *from);
 void timers_start(struct twheel *w, struct twheel_timer *t, uint64_t ns, uint64_t interval_ns);
 
 static inline uint64_t loop_turn_ns(struct twheel *w)
