@@ -581,13 +581,9 @@ EXPORT int twheel_dispatch(struct twheel *w, unsigned int max)
 	if (!max || max > INT32_MAX)
 		max = INT32_MAX;
 	lock(w);
-	if (is_elsewhere(w)) {
-		unlock(w);
-		return -EBUSY;
-	}
-	called = loop_dispatch(w, max);
+	called = is_elsewhere(w) ? -EBUSY : loop_dispatch(w, max);
 	unlock(w);
-	if (called && unlikely(w->closed))
+	if (called > 0 && unlikely(w->closed))
 		free_closed(w);
 	return called;
 }

@@ -717,8 +717,8 @@ mutation immediate_wheel_sets_nothing_after_a_dispatch loop.c \
 	pass.has_returned' \
 	'	pass.has_returned'
 mutation two_threads_dispatch loop.c \
-	'	if (is_elsewhere(w)) {' \
-	'	if (0) {'
+	'is_elsewhere(w) ? -EBUSY :' \
+	''
 mutation shared_wheel_stays_busy loop.c \
 	'	w->callbacks = pass->nr;
 ' \
@@ -848,7 +848,7 @@ mutation wheel_that_is_closed_in_a_callback_is_freed_there timers.c \
 		free(w->memory);' \
 	'	free(w->memory);'
 mutation wheel_that_is_closed_in_a_callback_stays loop.c \
-	'	if (called && unlikely(w->closed))
+	'	if (called > 0 && unlikely(w->closed))
 		free_closed(w);
 ' \
 	''
