@@ -535,15 +535,12 @@ static inline uint64_t edge_to_dispatch(struct twheel *w)
  */
 static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
-	struct pass pass __attribute__((__cleanup__(end_pass)));
+	struct pass pass __attribute__((__cleanup__(end_pass))) = {
+		.w = w, .periods = w->periods, .dispatched = w->dispatched,
+	};
 	unsigned int left = max;
 	bool begins;
 
-	pass.w = w;
-	pass.periods = w->periods;
-	pass.dispatched = w->dispatched;
-	pass.has_returned = false;
-	pass.calling = NULL;
 	w->dispatched = true;
 	/* A callback may have left by longjmp(). */
 	w->periods = 1;
