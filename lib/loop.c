@@ -56,11 +56,6 @@ static struct timespec to_timespec(uint64_t ns)
 	};
 }
 
-static bool clock_can_be_set(const struct twheel *w)
-{
-	return w->options.clock == TWHEEL_REALTIME || w->options.clock == TWHEEL_TAI;
-}
-
 inline uint64_t loop_update(struct twheel *w)
 {
 	if (likely(w->options.clock != TWHEEL_CALLER)) {
@@ -101,7 +96,7 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 		wheel_find_next(w);
 	/* A time that has passed, even if the clock was set back since it was read. */
 	if (unlikely(w->at_once))
-		return clock_can_be_set(w) ? 1 : w->clock_ns;
+		return can_be_set(w->options.clock) ? 1 : w->clock_ns;
 	if (w->head.next == NO_KEY)
 		return TWHEEL_NEVER;
 	ns = (w->head.next ^ KEY) + w->edge_ns - 1;
@@ -133,7 +128,7 @@ static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 
 static int set_timerfd(const struct twheel *w, int fd, uint64_t ns)
 {
-	int flags = TFD_TIMER_ABSTIME | (clock_can_be_set(w) ? TFD_TIMER_CANCEL_ON_SET : 0);
+	int flags = TFD_TIMER_ABSTIME | (can_be_set(w->options.clock) ? TFD_TIMER_CANCEL_ON_SET : 0);
 	struct itimerspec when = { .it_value = to_timespec(ns) };
 
 	return timerfd_settime(fd, flags, &when, NULL);
@@ -514,7 +509,7 @@ static inline uint64_t edge_to_dispatch(struct twheel *w)
 	loop_update(w);
 	/* It was rung, or the clock has come to what it was set to, or was set. */
 	if (w->fd >= 0 && (rung || w->clock_ns >= w->set_ns ||
-			   (clock_can_be_set(w) && !w->readable && clock_was_set(w))))
+			   (can_be_set(w->options.clock) && !w->readable && clock_was_set(w))))
 		w->readable = true;
 	edge = last_edge(w);
 	if (edge >= w->head.next || w->at_once)

@@ -79,11 +79,6 @@ static bool is_stop(const struct twheel_table_change *c)
 	return c->deadline_ns >= NONE_NS;
 }
 
-static bool is_settable(uint32_t clock)
-{
-	return clock == TWHEEL_TABLE_REALTIME || clock == TWHEEL_TABLE_TAI;
-}
-
 static void fetch(struct twheel *w, struct twheel_timer *t)
 {
 	struct twheel_table *table = twheel_data(w);
@@ -102,7 +97,6 @@ static int32_t process_open(struct twheel_table *table, const struct twheel_tabl
 	};
 	int32_t ret;
 
-	table->settable = is_settable(o->clock);
 	table->timers = calloc(table->nr, sizeof(*table->timers));
 	ret = table->timers ? twheel_open(&table->wheel, &options) : -ENOMEM;
 	/* Its functions take the lock now, and call fetch() under it. */
@@ -216,7 +210,6 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 	struct twheel_info info;
 	int32_t fd, ret;
 
-	table->settable = is_settable(o->clock);
 	if (!o->fd)
 		return twheel_device_open(&table->device, NULL, O_NONBLOCK, &setup);
 	/* If this fails, the descriptor of the caller is as it was. */
@@ -232,7 +225,7 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 		return ret;
 	if (!(info.setup_flags & TWHEEL_SETUP_KEYED) || info.max_pending != setup.max_pending)
 		return -EINVAL;
-	table->settable = is_settable(info.clock - TWHEEL_CLOCK_MONOTONIC);
+	table->settable = can_be_set(info.clock - TWHEEL_CLOCK_MONOTONIC);
 	if (ioctl(fd, FIONBIO, &(int){ 1 }) < 0)
 		return -errno;
 	close(o->fd);
@@ -362,6 +355,7 @@ int32_t twheel_table_open(struct twheel_table **table, uint32_t nr,
 	if (!new)
 		return -ENOMEM;
 	new->nr = nr;
+	new->settable = can_be_set(o.clock);
 	ret = o.backend == TWHEEL_TABLE_PROCESS ? process_open(new, &o) : device_open(new, &o);
 	if (ret < 0)
 		twheel_table_close(new);

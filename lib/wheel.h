@@ -220,6 +220,11 @@ static inline void wheel_find_next(struct twheel *w)
 		wheel_search(w);
 }
 
+static inline bool can_be_set(uint32_t clock)
+{
+	return clock == TWHEEL_REALTIME || clock == TWHEEL_TAI;
+}
+
 /* If a call could cancel its thread under the lock, disable that: the lock would stay taken. */
 static inline struct twheel *lock(struct twheel *w)
 {

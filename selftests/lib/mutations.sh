@@ -965,8 +965,8 @@ mutation now_of_a_table_is_that_of_the_last_turn table.c \
 	'return twheel_update(table->wheel);' \
 	'return table->wheel->clock_ns;'
 mutation tai_of_a_table_is_no_settable_clock table.c \
-	'clock == TWHEEL_TABLE_REALTIME || clock == TWHEEL_TABLE_TAI' \
-	'clock == TWHEEL_TABLE_REALTIME'
+	'new->settable = can_be_set(o.clock);' \
+	'new->settable = o.clock == TWHEEL_TABLE_REALTIME;'
 mutation table_has_another_never twheel/table.h \
 	'#define TWHEEL_TABLE_NEVER	UINT64_MAX' \
 	'#define TWHEEL_TABLE_NEVER	((uint64_t)INT64_MAX)'
