@@ -155,7 +155,16 @@ static int settime(struct twheel *w, uint64_t ns)
 	return ret;
 }
 
-#if !ONLY_POSIX
+#if ONLY_POSIX
+#define make_fd(w)	((void)(w), -ENOSYS)
+
+int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
+{
+	(void)id;
+	(void)end_ns;
+	return fd;
+}
+#else
 static int make_fd(const struct twheel *w)
 {
 	clockid_t id = w->options.clock == TWHEEL_TAI ? CLOCK_REALTIME : clock_id(w);
@@ -169,11 +178,19 @@ static int make_fd(const struct twheel *w)
 	}
 	return fd < 0 ? -errno : fd;
 }
-#else
-static int make_fd(const struct twheel *w)
+
+/* Sleep until a descriptor is readable, or a clock has come to a time. */
+int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
 {
-	(void)w;
-	return -ENOSYS;
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	uint64_t now_ns = loop_clock(id);
+	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
+
+	if (fd < 0)
+		return fd;
+	if (ppoll(&pollfd, 1, end_ns < END_NS ? &left : NULL, NULL) < 0)
+		return -errno;
+	return pollfd.revents & POLLNVAL ? -EBADF : 0;
 }
 #endif
 
@@ -591,29 +608,6 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	until = to_timespec(min64(ns, end_ns));
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
 }
-
-/* Sleep until a descriptor is readable, or a clock has come to a time. */
-#if !ONLY_POSIX
-int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
-{
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-	uint64_t now_ns = loop_clock(id);
-	struct timespec left = to_timespec(end_ns > now_ns ? end_ns - now_ns : 0);
-
-	if (fd < 0)
-		return fd;
-	if (ppoll(&pollfd, 1, end_ns < END_NS ? &left : NULL, NULL) < 0)
-		return -errno;
-	return pollfd.revents & POLLNVAL ? -EBADF : 0;
-}
-#else
-int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
-{
-	(void)id;
-	(void)end_ns;
-	return fd;
-}
-#endif
 
 /* Other threads set the descriptor. */
 static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
