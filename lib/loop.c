@@ -3,14 +3,10 @@
  * loop.c - the clock, the descriptor, dispatch, sleep
  *
  * A callback may close any wheel, throw, or leave by longjmp().  So all that a dispatch knows
- * is in the wheel, and a timer has left the list of those that are due before it is called.
- * A wheel that is closed in a callback stays until the outermost dispatch of it is over: it has
- * no timer, no descriptor and no lock, so there is nothing more to do in it.
+ * is in the wheel, and a timer has left the list DUE before it is called.  A wheel that is closed
+ * in a callback stays until its outermost dispatch is over, without timers, descriptor and lock.
  * Nothing is known by thread: another copy of the library may have closed the wheel, and a
  * callback that is a coroutine may return on another thread.
- *
- * In a shared wheel each function takes the lock, and a dispatch drops it for each callback.
- * The functions that are inline leave shared wheels to the _slow ones: now is never known there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +39,7 @@ uint64_t loop_clock(clockid_t id)
 	return (uint64_t)now.tv_sec * TWHEEL_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* The time by the clock of a wheel; 0 if that is the caller's. */
+/* 0 for the caller's clock. */
 uint64_t loop_read(const struct twheel *w)
 {
 	return w->options.clock == TWHEEL_CALLER ? 0 : loop_clock(clock_id(w));
@@ -87,7 +83,6 @@ EXPORT uint64_t twheel_now(struct twheel *w)
 	return loop_turn_ns(w);
 }
 
-/* When to wake up: at the edge of a tick. */
 inline uint64_t loop_wake_ns(struct twheel *w)
 {
 	uint64_t ns;
@@ -106,7 +101,7 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 }
 
 /*
- * What a timerfd is set to; 0: it is not set.  The caller's clock stands still: at once, or not.
+ * 0: do not set it.  The caller's clock stands still: set it to a time that has passed, or do not.
  * timerfd knows no TAI, which is whole seconds ahead of the real time.
  */
 static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
@@ -128,13 +123,13 @@ static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 
 static int set_timerfd(const struct twheel *w, int fd, uint64_t ns)
 {
-	int flags = TFD_TIMER_ABSTIME | (can_be_set(w->options.clock) ? TFD_TIMER_CANCEL_ON_SET : 0);
+	int cancel = can_be_set(w->options.clock) ? TFD_TIMER_CANCEL_ON_SET : 0;
 	struct itimerspec when = { .it_value = to_timespec(ns) };
 
-	return timerfd_settime(fd, flags, &when, NULL);
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME | cancel, &when, NULL);
 }
 
-/* Make the descriptor readable.  It has no lock: a signal handler may do it at any time. */
+/* Make the descriptor readable. */
 static void ring(const struct twheel *w, int fd)
 {
 	set_timerfd(w, fd, 1);
@@ -194,10 +189,7 @@ int loop_sleep(int fd, clockid_t id, uint64_t end_ns)
 }
 #endif
 
-/*
- * If the first deadline has become later, the descriptor stays as it is: at worst the program
- * wakes up once.
- */
+/* If the first deadline has become later, let the program wake up once. */
 int loop_set_fd(struct twheel *w)
 {
 	uint64_t ns;
@@ -266,7 +258,7 @@ EXPORT void twheel_wake(struct twheel *w)
 	errno = error;
 }
 
-/* Give a timer that is in no list a deadline. */
+/* The timer is in no list. */
 void loop_place(struct twheel *w, struct twheel_timer *t, uint64_t ns)
 {
 	/* 0 is for a timer that does not pend. */
@@ -281,14 +273,13 @@ EXPORT uint64_t twheel_periods(const struct twheel *w)
 	return w->periods;
 }
 
-/* A periodic timer, which has left its list, on its way to its callback. */
 static void begin_period(struct twheel *w, struct twheel_timer *t)
 {
 	uint64_t interval_ns = t->interval_ns & ~FIXED_DELAY, ns = t->deadline & ~KEY;
 	uint64_t now_ns = w->options.clock == TWHEEL_CALLER ? w->clock_ns : loop_read(w);
 
 	if (t->interval_ns & FIXED_DELAY) {
-		/* In case the callback does not return. */
+		/* If the callback does not return, the timer expires after a period. */
 		t->deadline = min64(time_add(now_ns, interval_ns), NEVER - 1);
 		push(&w->list[IN_CALLBACK], t);
 		w->head.next = min64(w->head.next, key_of(t));
@@ -302,8 +293,8 @@ static void begin_period(struct twheel *w, struct twheel_timer *t)
 }
 
 /*
- * The timer was called at one address, and may have moved to the other.  If it was stopped or
- * restarted in its callback, it runs no more, and may be gone.
+ * The timer was called at one address, and may have moved to the other.  If its callback has
+ * stopped or restarted it, it is in another list, or gone.
  */
 static void end_period(struct twheel *w, const struct twheel_timer *called,
 		       const struct twheel_timer *moved)
@@ -318,7 +309,7 @@ static void end_period(struct twheel *w, const struct twheel_timer *called,
 	loop_place(w, t, time_add(loop_update(w), t->interval_ns & ~FIXED_DELAY));
 }
 
-/* The note that a timer's callback has not returned; NULL if there is none. */
+/* If a thread is in the callback of a timer, return where this is noted. */
 struct twheel_timer **loop_callback_of(struct twheel *w, const struct twheel_timer *t)
 {
 	uint32_t i;
@@ -341,8 +332,8 @@ struct pass {
 };
 
 /*
- * A callback is over.  Stop its timer for those who wait for that: if they had to do it
- * themselves, the timer might be called again before each of them has the lock.
+ * Stop the timer for the threads in twheel_stop_sync(): if they did it themselves, it might be
+ * called again before each of them has the lock.
  */
 static void call_is_over(struct pass *pass)
 {
@@ -393,10 +384,6 @@ static inline void end_pass(struct pass *pass)
 	}
 }
 
-/*
- * Call a timer that is periodic, or of a wheel with flags: with a stop watch, and without the
- * lock.
- */
 static APART void call_specially(struct twheel *w, struct twheel_timer *t, struct pass *pass)
 {
 	bool periodic = is_periodic(t);
@@ -431,17 +418,14 @@ static APART void call_specially(struct twheel *w, struct twheel_timer *t, struc
 	end_period(w, t, moved);
 }
 
-/* Whether the dispatch before has left something over, or the one that is under way has. */
+/* A dispatch has left something over. */
 static bool is_unfinished(const struct twheel *w)
 {
 	return w->list[DUE] != &w->end || w->list[PASSED_NOW] != &w->end ||
 		w->head.base < w->target;
 }
 
-/*
- * A dispatch that begins calls what is due by the last edge, and then what was started
- * with a deadline that had passed, in the order of the starts.
- */
+/* Timers that are due by the edge come first, then those that had passed, by their starts. */
 static void begin_dispatch(struct twheel *w, uint64_t edge)
 {
 	struct twheel_timer **to = &w->list[PASSED_NOW];
@@ -459,21 +443,17 @@ static void begin_dispatch(struct twheel *w, uint64_t edge)
 	move_by(w, &w->list[IN_CALLBACK], &w->list[PASSED_NOW], w->target);
 }
 
-/*
- * Call what is due, so many at most; the next dispatch goes on there.  Returns how many are
- * left of these.
- */
+/* Call so many timers at most, and return how many are left of these. */
 static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int left)
 {
 	struct twheel_timer *end = &w->end, *t;
 	uint64_t deadline;
 
-	/* If none is left, it looks whether more is due. */
 	while ((t = w->list[DUE]) != end || (is_unfinished(w) && wheel_turn(w))) {
 		if (t == end)
 			continue;
 		deadline = t->deadline;
-		/* It has been restarted for later. */
+		/* The timer has been restarted for later. */
 		if (unlikely((deadline | KEY) > w->due_by)) {
 			unlink_timer(t);
 			w->stats.moved++;
@@ -500,7 +480,7 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 	return left;
 }
 
-/* The clock was set, or the descriptor is readable. */
+/* It may have been, if the descriptor is readable. */
 static APART bool clock_was_set(const struct twheel *w)
 {
 	uint64_t expirations;
@@ -514,8 +494,8 @@ static APART bool clock_was_set(const struct twheel *w)
 }
 
 /*
- * Read the clock, and say by which edge something may be due; 0 for none.  If nothing is, the
- * wheel is turned to the last edge by that.
+ * Return the edge by which something may be due.  If nothing is, turn the wheel to the last edge,
+ * and return 0.
  */
 static inline uint64_t edge_to_dispatch(struct twheel *w)
 {
@@ -524,7 +504,6 @@ static inline uint64_t edge_to_dispatch(struct twheel *w)
 	uint64_t edge;
 
 	loop_update(w);
-	/* It was rung, or the clock has come to what it was set to, or was set. */
 	if (w->fd >= 0 && (rung || w->clock_ns >= w->set_ns ||
 			   (can_be_set(w->options.clock) && !w->readable && clock_was_set(w))))
 		w->readable = true;
@@ -541,10 +520,7 @@ static inline uint64_t edge_to_dispatch(struct twheel *w)
 	return 0;
 }
 
-/*
- * Call what is due by an edge, so many at most.  If the dispatch before has left something over,
- * go on there, so that nothing comes in between.  Returns how many were called.
- */
+/* If the dispatch before has left something over, go on there: nothing comes in between. */
 static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 {
 	struct pass pass __attribute__((__cleanup__(end_pass))) = {
@@ -563,7 +539,7 @@ static APART int dispatch(struct twheel *w, uint64_t edge, unsigned int max)
 		if (begins)
 			begin_dispatch(w, edge);
 		left = call_due(w, &pass, left);
-		/* What was left of the one before has been stopped or restarted since. */
+		/* If all of that has been stopped or restarted since, begin. */
 	} while (!begins && left == max && !is_unfinished(w));
 	w->stats.vain += left == max;
 	PROBE(pass, w, max - left);
@@ -609,7 +585,7 @@ static int sleep_until(struct twheel *w, clockid_t id, uint64_t end_ns)
 	return -clock_nanosleep(id, TIMER_ABSTIME, &until, NULL);
 }
 
-/* Other threads set the descriptor. */
+/* The descriptor wakes it up if another thread starts a timer. */
 static int sleep_shared(struct twheel *w, clockid_t id, uint64_t end_ns)
 {
 	int fd = twheel_fd(w), ret = twheel_flush(w);
