@@ -2,7 +2,7 @@
 /*
  * timers.c - what a program does with wheels and timers: open and close, start and stop
  *
- * The functions that are inline leave shared wheels to the _slow ones.
+ * The functions that are inline leave shared wheels to the _slow ones: now is never known there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include "posix.h"
 #include "wheel.h"
 
-#define TICK_MIN_NS	TWHEEL_USEC
 #define TICK_MAX_NS	(3600 * TWHEEL_SEC)
 
 #define STRING(x)	#x
@@ -57,13 +56,13 @@ EXPORT void _twheel_start_slow(struct twheel *w, struct twheel_timer *t, uint64_
 EXPORT void _twheel_start_at_slow(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
 	LOCKED(w);
-	/* The first start of a turn reads the clock; what has passed can be told without. */
+	/* The first start of a turn reads the clock. */
 	if (!is_immediate(w))
 		loop_turn_ns(w);
 	timers_start(w, t, min64(key ^ KEY, END_NS), 0);
 }
 
-/* A timer that pends is to expire earlier, or it is periodic. */
+/* The timer pends, for later than this key, or again and again. */
 EXPORT void _twheel_restart(struct twheel *w, struct twheel_timer *t, uint64_t key)
 {
 	unlink_timer(t);
@@ -149,17 +148,14 @@ static void gather(struct twheel *w, struct twheel_timer *t, void *arg)
 	push(&w->list[STOPPING], t);
 }
 
-/*
- * They wait in a list of the wheel, without a deadline: thereby fn takes out what it starts.
- * If fn throws, the others never expire.
- */
+/* Timers wait in STOPPING, and may be started from there.  If fn throws, the rest never expire. */
 EXPORT size_t twheel_stop_all(struct twheel *w, twheel_visitor *fn, void *arg)
 {
 	struct twheel_timer *t;
 	size_t nr = 0;
 
 	lock(w);
-	/* This list is looked through first, and is empty then. */
+	/* The walk begins with STOPPING, which is empty then. */
 	wheel_each(w, gather, NULL);
 	while ((t = w->list[STOPPING]) != &w->end) {
 		stop_timer(t);
@@ -197,9 +193,8 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 }
 
 /*
- * Copy a structure of options, which begins with its size and grows at its end: what the caller
- * knows beyond the size here has to be 0.
- * @known: that size, which is the one of the first release; @from: NULL for all 0.
+ * Copy options, which begin with their size and grow at their end: beyond the size that is known
+ * here, that of the first release, they have to be 0.  NULL is for all 0.
  */
 int options_copy(void *to, size_t known, const void *from)
 {
@@ -230,7 +225,7 @@ static int options_get(struct twheel_options *to, const struct twheel_options *f
 	if (to->clock > TWHEEL_CALLER || to->reserved ||
 	    (ONLY_POSIX && (to->clock == TWHEEL_BOOTTIME || to->clock == TWHEEL_TAI)) ||
 	    to->flags & ~(TWHEEL_SHARED | TWHEEL_IMMEDIATE | TWHEEL_MEASURE) ||
-	    to->tick_ns < TICK_MIN_NS || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
+	    to->tick_ns < TWHEEL_USEC || to->tick_ns > TICK_MAX_NS || to->slack_ns > TICK_MAX_NS)
 		return -EINVAL;
 	return 0;
 }
@@ -307,7 +302,7 @@ EXPORT void twheel_after_fork(struct twheel *w)
 	w->fd = -1;
 	w->woken = false;
 	w->rung = false;
-	/* Those of another thread are not called here. */
+	/* The callbacks of another thread never return here. */
 	if (is_elsewhere(w))
 		w->callbacks = 0;
 	w->waiters = NULL;
