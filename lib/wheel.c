@@ -17,21 +17,20 @@
  *			3	18 min		39 h
  *			...
  *
- * When base comes to a slot of level 0, the timers in it are due, if their deadlines are not
- * later than the edge of the tick that the wheel is turned to.  When it comes to a slot of
- * another level, its timers are moved down.  Since this would take long if there are many,
- * wheel_look_ahead() has begun when base was in the slot before: the level below reaches far
- * enough for both.  It moves three timers for each two that are called, so that a slot is empty
- * in time if the timers in it expire at the same rate as those before them.  If some are left in
- * the last quarter of the slot before, it moves as many as a dispatch may, and if nothing else
- * wakes the program there, the wheel does.
+ * When base comes to a slot of level 0, its timers are due, if their deadlines are not later
+ * than the edge of the tick that the wheel is turned to.  When it comes to a slot of another
+ * level, its timers are moved down.  Since many would take long, wheel_look_ahead() has begun
+ * when base was in the slot before: the level below reaches far enough for both.  It moves three
+ * timers for each two that are called: so a slot is empty in time if timers expire at the same
+ * rate as before.  If some are left in the last quarter of the slot before, it moves as many as a
+ * dispatch may, and the wheel wakes the program there.
  *
- * If a timer is restarted for later, only its deadline changes.  It is moved to the slot
- * of its new deadline when its old one comes up.
+ * If a timer is restarted for later, only its deadline changes.  It changes its slot when the old
+ * one comes up.
  *
- * Lists end in a timer of the wheel, so that a timer leaves its list without a look at what
- * follows it.  A slot that is not used is NULL.  If its last timer leaves, it is empty, and
- * has its bit in occupied until somebody looks.
+ * Lists end in a timer of the wheel: a timer leaves its list without a test for the end.  A slot
+ * that is not used is NULL.  If its last timer leaves, it keeps its bit in occupied until somebody
+ * searches it.
  *
  * All times here are keys, see twheel.h.
  */
@@ -39,9 +38,9 @@
 
 #include "wheel.h"
 
-/* Timers of the next slot of each level that a dispatch moves down, at least. */
+/* A dispatch moves down so many timers of the next slot of each level, at least. */
 #define AHEAD		128
-/* A slot with more timers than this is crowded: the first deadline is not searched for. */
+/* A slot with more timers is crowded: its first deadline is not searched for. */
 #define LOOKS		32
 
 static unsigned int shift_of(const struct twheel *w, unsigned int level)
@@ -58,8 +57,7 @@ static struct twheel_timer **slot_at(struct twheel *w, unsigned int level, uint6
 static void forget_slots(struct twheel *w)
 {
 	memset(w->occupied, 0, sizeof(w->occupied));
-	/* NO_KEY */
-	memset(w->begin, 0xff, sizeof(w->begin));
+	memset(w->begin, 0xff, sizeof(w->begin));	/* NO_KEY */
 	w->levels = 0;
 	w->head.next = NO_KEY;
 	w->first = NULL;
@@ -116,10 +114,7 @@ void wheel_place(struct twheel *w, struct twheel_timer *t, uint64_t passed)
 	t->deadline = deadline;
 }
 
-/*
- * Move timers of a slot down, @nr at most; base is in the slot, or in the one before, so the
- * level below has room for what is there.  wheel_find_next() has to follow.
- */
+/* Base is in the slot, or in the one before: the level below reaches to its end. */
 static void move_down(struct twheel *w, unsigned int level, struct twheel_timer **slot, int nr)
 {
 	unsigned int shift = shift_of(w, level - 1);
@@ -151,10 +146,7 @@ static void move_down(struct twheel *w, unsigned int level, struct twheel_timer 
 	w->stats.moved += (unsigned int)(nr - left);
 }
 
-/*
- * The next slot of a level that is not empty, from base and the noted begin on; NULL if there
- * is none.  Notes where it begins, if base is before that.
- */
+/* Find the next slot of a level that is not empty, and note where it begins. */
 static struct twheel_timer **next_slot(struct twheel *w, unsigned int level)
 {
 	struct twheel_timer **slots = &w->slot[level * SLOTS];
@@ -200,9 +192,8 @@ static unsigned int first_level(const struct twheel *w)
 }
 
 /*
- * Turn the wheel until there is something due, or it has come to the target, or the budget is
- * used up.  At the target those have their turn that are ready.  Returns whether something may
- * be due: then it is in the list DUE.
+ * Turn the wheel to the target, but not beyond a slot with timers that are due, and as far as the
+ * budget goes.  At the target, those of PASSED_NOW are due.  Return whether DUE may have timers.
  */
 bool wheel_turn(struct twheel *w)
 {
@@ -238,7 +229,7 @@ bool wheel_turn(struct twheel *w)
 	return true;
 }
 
-/* A quarter of the width of a slot: so long before it begins, a crowded one is to be emptied. */
+/* A crowded slot is emptied from a quarter of its width before its beginning on. */
 static uint64_t lead_of(const struct twheel *w, unsigned int level)
 {
 	return 1ULL << shift_of(w, level) >> 2;
@@ -262,7 +253,7 @@ void wheel_look_ahead(struct twheel *w, unsigned int called)
 	}
 }
 
-/* When there is something to do for the next slot of a level if it is crowded, as far as noted. */
+/* If the next slot of a level is crowded, this is when to begin with it. */
 static uint64_t crowd_begin(const struct twheel *w, unsigned int level)
 {
 	uint64_t begin = w->begin[level];
@@ -272,9 +263,9 @@ static uint64_t crowd_begin(const struct twheel *w, unsigned int level)
 }
 
 /*
- * The first deadline in a slot of a level, or one before the next edge, and its timer is the
- * first one of the slot then; if the slot is crowded, when there is something to do for it;
- * NO_KEY, if no timer is left.  What was restarted for later is moved.
+ * Return the first deadline of a slot, or one before the next edge, and put its timer first.  If
+ * the slot is crowded, return when to begin with it; if no timer is left, NO_KEY.  Timers that were
+ * restarted for later change their slots.
  */
 static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twheel_timer **slot)
 {
@@ -309,7 +300,6 @@ static uint64_t first_in_slot(struct twheel *w, unsigned int level, struct twhee
 	return first;
 }
 
-/* Search the slots for the first timer. */
 void wheel_search(struct twheel *w)
 {
 	struct twheel_timer *t, **slot = NULL;
