@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -31,16 +30,6 @@ static_assert(TWHEEL_TABLE_BOOTTIME == TWHEEL_BOOTTIME, "clocks");
 static_assert(TWHEEL_TABLE_REALTIME == TWHEEL_REALTIME, "clocks");
 static_assert(TWHEEL_TABLE_TAI == TWHEEL_TAI, "clocks");
 static_assert(TWHEEL_TABLE_VIRTUAL == TWHEEL_CALLER, "clocks");
-/* Other languages count on these. */
-static_assert(sizeof(struct twheel_table_options) == 32, "options");
-static_assert(offsetof(struct twheel_table_options, backend) == 4, "options.backend");
-static_assert(offsetof(struct twheel_table_options, flags) == 8, "options.flags");
-static_assert(offsetof(struct twheel_table_options, clock) == 12, "options.clock");
-static_assert(offsetof(struct twheel_table_options, tick_ns) == 16, "options.tick_ns");
-static_assert(offsetof(struct twheel_table_options, fd) == 24, "options.fd");
-static_assert(sizeof(struct twheel_table_change) == 16, "change");
-static_assert(offsetof(struct twheel_table_change, result) == 4, "change.result");
-static_assert(offsetof(struct twheel_table_change, deadline_ns) == 8, "change.deadline_ns");
 /* The kernel's states are the table's, and its verdicts are TWHEEL_CREATED more. */
 static_assert(TWHEEL_TABLE_PENDING == TWHEEL_STATE_PENDING, "states");
 static_assert(TWHEEL_TABLE_UNREAD == TWHEEL_STATE_EXPIRED, "states");

@@ -4,10 +4,24 @@
  *
  * The clock is virtual, unless a test says otherwise.
  */
+#include <assert.h>
+#include <stddef.h>
+
 #include "lib_table.h"
 #include "twheel_chance.h"
 
 #define NR		1000U
+
+/* Other languages count on these. */
+static_assert(sizeof(struct twheel_table_options) == 32, "options");
+static_assert(offsetof(struct twheel_table_options, backend) == 4, "options.backend");
+static_assert(offsetof(struct twheel_table_options, flags) == 8, "options.flags");
+static_assert(offsetof(struct twheel_table_options, clock) == 12, "options.clock");
+static_assert(offsetof(struct twheel_table_options, tick_ns) == 16, "options.tick_ns");
+static_assert(offsetof(struct twheel_table_options, fd) == 24, "options.fd");
+static_assert(sizeof(struct twheel_table_change) == 16, "change");
+static_assert(offsetof(struct twheel_table_change, result) == 4, "change.result");
+static_assert(offsetof(struct twheel_table_change, deadline_ns) == 8, "change.deadline_ns");
 
 /* Fetch all that have expired by now, if there is room.  The kernel needs a moment for that. */
 static int fetch(struct twheel_table *table, __u32 *numbers, __u32 nr)
