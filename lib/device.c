@@ -2,8 +2,7 @@
 /*
  * The client of the device: what <twheel/device.h> offers
  *
- * A device is a descriptor, and what INFO says of its wheel that never changes.  The address
- * of the refresh table is the only member that changes, once, by compare and exchange: so
+ * Of a device, only the address of the refresh table changes, once, by compare and exchange: so
  * threads share a device without a lock.
  */
 #include <assert.h>
@@ -22,17 +21,14 @@
 #include "twheel/device.h"
 #pragma GCC visibility pop
 
-/*
- * The functions that are not inline go by the sizes that these have here.  If one grows, the
- * present symbols have to keep the old size, for programs that have the old structure.
- */
+/* Functions that are not inline go by these sizes: if a structure grows, a symbol keeps the old. */
 static_assert(sizeof(struct twheel_info) == 760, "info");
 static_assert(sizeof(struct twheel_arm) == 56, "arm");
 static_assert(sizeof(struct twheel_cancel) == 16, "cancel");
 static_assert(sizeof(struct twheel_status) == 80, "status");
 static_assert(sizeof(struct twheel_event) == 40, "event");
 
-/* Events in one read. */
+/* In one read. */
 #define EVENTS_MAX		65536U
 
 struct twheel_device {
@@ -48,22 +44,19 @@ static int device_ioctl(int fd, unsigned long command, const void *argument)
 	return ret < 0 ? -errno : ret;
 }
 
-/*
- * Set the wheel up, unless somebody has done that, or has armed or drained it.  After that,
- * what INFO says here is final.  A descriptor that is open for reading only cannot do it.
- */
+/* If the wheel was set up, armed or drained before, or the descriptor only reads, leave it so. */
 static int device_learn(struct twheel_device *d, const struct twheel_setup *setup)
 {
 	const struct twheel_setup usual = {
 		.size = sizeof(usual), .clock = TWHEEL_CLOCK_MONOTONIC,
 	};
-	int told, ret = device_ioctl(d->fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
+	int err, ret = device_ioctl(d->fd, TWHEEL_IOC_SETUP, setup ? setup : &usual);
 
 	if (ret && ret != -EBUSY && ret != -ESHUTDOWN && ret != -EBADF)
 		return ret;
-	told = twheel_device_info(d, &d->info, 0);
-	if (told < 0)
-		return told;
+	err = twheel_device_info(d, &d->info, 0);
+	if (err < 0)
+		return err;
 	if (ret == -EBADF && d->info.state == TWHEEL_WHEEL_NEW)
 		return ret;
 	/* Another driver may have commands of these numbers. */
@@ -73,7 +66,7 @@ static int device_learn(struct twheel_device *d, const struct twheel_setup *setu
 	return 0;
 }
 
-/* A descriptor that exec closes and that is not 0, 1 or 2, in place of this one. */
+/* Return a descriptor that exec closes and that is not 0, 1 or 2, in place of this one. */
 static int descriptor_move(int fd)
 {
 	int moved;
@@ -207,7 +200,7 @@ uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, 
 		};
 
 		ret = device_ioctl(d->fd, command, &vector);
-		/* If the descriptor is something else now, nobody has written nr_done. */
+		/* If the descriptor is of another driver now, nr_done was not written. */
 		if (ret >= 0 && (!vector.nr_done || vector.nr_done > vector.nr))
 			ret = -EIO;
 		if (ret < 0)
@@ -216,13 +209,13 @@ uint32_t _twheel_device_vector(const struct twheel_device *d, uint32_t command, 
 		nr -= vector.nr_done;
 		element += vector.nr_done * size;
 	}
-	/* A call that was stopped goes on, and says why if it cannot. */
+	/* The elements from the one that stopped the call on have its error. */
 	for (; nr; nr--, element += size)
 		memcpy(element + result, &ret, sizeof(ret));
 	return nr_ok;
 }
 
-/* The result of an element is behind its id, whether it is of one structure or the other. */
+/* In both structures the result is behind the id. */
 static_assert(offsetof(struct twheel_arm, result) == offsetof(struct twheel_arm, id) + 8, "arm");
 static_assert(offsetof(struct twheel_cancel, result) == 8, "cancel");
 
@@ -335,7 +328,7 @@ int _twheel_device_read(const struct twheel_device *d, struct twheel_event *even
 
 	if (bytes < 0)
 		return -errno;
-	/* The descriptor is something else now. */
+	/* The descriptor is of another driver now. */
 	if ((size_t)bytes % length)
 		return -EIO;
 	for (i = 0; !fits && i < (size_t)bytes / length; i++)

@@ -3,13 +3,11 @@
  * Timeouts by number: what <twheel/table.h> offers
  *
  * In the process, a table is an array of timers on a wheel, under the wheel's lock, which each
- * call takes once.  A timer is unread if the clock has come to the edge of its tick: this is
- * seen by its deadline, and nothing is stored for it.  When numbers are fetched, the wheel is
- * turned, and its callback puts them into the caller's array.  Sleepers poll the descriptor of
- * the wheel, which does not exist before the first of them comes.
+ * call takes once.  By its deadline, a timer is unread if the clock has come to the edge of its
+ * tick.  When numbers are fetched, a dispatch of the wheel puts them into the caller's array.
+ * Sleepers poll the descriptor of the wheel, which the first of them makes.
  *
- * On the device, a table is a keyed wheel: the number is the key.  The kernel keeps all that
- * there is to keep, and this makes one call of each array.
+ * On the device, a table is a keyed wheel: the number is the key, and an array is two calls.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +34,7 @@ static_assert(TWHEEL_TABLE_UNREAD == TWHEEL_STATE_EXPIRED, "states");
 static_assert(TWHEEL_TABLE_PENDING + TWHEEL_CREATED == TWHEEL_WAS_PENDING, "verdicts");
 static_assert(TWHEEL_TABLE_UNREAD + TWHEEL_CREATED == TWHEEL_WAS_UNREAD, "verdicts");
 
-/* From here on, a deadline is none. */
+/* From here on, a deadline is a stop. */
 #define NONE_NS		((uint64_t)INT64_MAX)
 
 #define NUMBERS_MAX	(1U << 30)
@@ -46,10 +44,7 @@ static_assert(TWHEEL_TABLE_UNREAD + TWHEEL_CREATED == TWHEEL_WAS_UNREAD, "verdic
 #define VECTOR		256U
 /* Bits for the numbers of a call that are stopped. */
 #define FILTER		16384
-/*
- * More timeouts than there are numbers: the kernel counts one that has ended a moment longer
- * than its key is taken, and so does each of the threads that end some.
- */
+/* More places than numbers: the kernel counts a place as free only a moment after its key is. */
 #define SPARE		65536
 
 struct twheel_table {
@@ -88,13 +83,12 @@ static int32_t process_open(struct twheel_table *table, const struct twheel_tabl
 
 	table->timers = calloc(table->nr, sizeof(*table->timers));
 	ret = table->timers ? twheel_open(&table->wheel, &options) : -ENOMEM;
-	/* Its functions take the lock now, and call fetch() under it. */
+	/* From now on its functions take the lock, and call fetch() under it. */
 	if (ret == 0)
 		table->wheel->head.shared = true;
 	return ret;
 }
 
-/* What had its deadline by the last edge of a tick has expired. */
 static int32_t timer_state(const struct twheel_timer *t, uint64_t edge)
 {
 	if (!t->deadline)
@@ -132,7 +126,7 @@ static int32_t process_apply(struct twheel_table *table, struct twheel_table_cha
 		nr_done++;
 		t = &table->timers[c->number];
 		c->result = timer_state(t, edge);
-		/* An unread one may be in a list that does not wait for edges: take it out. */
+		/* If it is unread, its list may not wait for edges. */
 		if (c->result == TWHEEL_TABLE_UNREAD || is_stop(c))
 			stop_timer(t);
 		if (is_stop(c)) {
@@ -222,8 +216,8 @@ static int32_t device_open(struct twheel_table *table, const struct twheel_table
 }
 
 /*
- * How many changes can be made by two calls, all starts by the first one and all stops by the
- * second: up to a start of a number that is stopped before, or of one with the same bit.
+ * One call makes all starts, and the next one all stops: up to a start of a number that is stopped
+ * before it, or shares the bit of one.
  */
 static uint32_t changes_together(const struct twheel_table_change *changes, uint32_t nr)
 {
@@ -242,7 +236,6 @@ static uint32_t changes_together(const struct twheel_table_change *changes, uint
 	return i;
 }
 
-/* The result of a change, by the verdict of the kernel. */
 static int32_t change_result(int32_t verdict)
 {
 	if (verdict == -ENOENT)
@@ -300,7 +293,7 @@ static int32_t device_fetch(struct twheel_table *table, uint32_t *numbers, uint3
 		room = nr - got < VECTOR ? nr - got : VECTOR;
 		ret = twheel_device_read(table->device, events, room);
 		for (i = 0; i < ret; i++) {
-			/* What was drained has not expired; other keys are not the table's. */
+			/* Leave out drained timeouts, and keys that are not the table's. */
 			if (events[i].count && events[i].user_data < table->nr)
 				numbers[got++] = (uint32_t)events[i].user_data;
 		}
@@ -376,7 +369,7 @@ uint32_t twheel_table_backend(const struct twheel_table *table)
 int32_t twheel_table_apply(struct twheel_table *table, struct twheel_table_change *changes,
 			   uint32_t nr, uint32_t flags)
 {
-	/* A deadline that counts from now on would move when the clock is set. */
+	/* If the clock is set, a deadline that counts from now on would move. */
 	if (flags & ~TWHEEL_TABLE_AFTER || nr > INT32_MAX || (flags && table->settable))
 		return -EINVAL;
 	if (table->device)

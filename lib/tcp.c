@@ -2,10 +2,9 @@
 /*
  * How long a TCP connection has been silent: what <twheel/tcp.h> offers
  *
- * TCP_INFO says it in milliseconds, which the kernel makes of the difference of two numbers of
- * jiffies.  The first was noted up to a jiffy before what happened.  So the difference may be
- * longer by up to a jiffy than what has passed, and if a jiffy is not whole milliseconds, the
- * kernel rounds up as well.  Both are taken off.
+ * TCP_INFO has milliseconds, which the kernel makes of the difference of two numbers of jiffies.
+ * That may be too long by a jiffy, and if a jiffy is not whole milliseconds, the kernel rounds up
+ * as well.  Both are taken off.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +21,6 @@
 #define NSEC_PER_MSEC	1000000LL
 #define KNOWN		(TWHEEL_TCP_RECEIVED | TWHEEL_TCP_SENT | TWHEEL_TCP_ANSWERED)
 
-/* By how much the kernel's answer may be too long. */
 static int64_t excess_ns(void)
 {
 	struct timespec jiffy = { 0, 0 };
@@ -46,7 +44,7 @@ static uint32_t silence_ms(const struct tcp_info *info, uint32_t what)
 	return least;
 }
 
-/* In the other states the stamps are those of no connection. */
+/* In the other states there are no stamps of a connection. */
 static bool is_connected(const struct tcp_info *info)
 {
 	return info->tcpi_state != TCP_CLOSE && info->tcpi_state != TCP_LISTEN &&

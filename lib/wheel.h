@@ -78,7 +78,7 @@ struct twheel {
 	struct _twheel_head head;
 	void *memory;			/* that this is in */
 	struct twheel_timer **first;	/* head.next is of a timer in this list; or NULL */
-	struct twheel_timer *earliest;	/* that timer, the first one of its list; NULL: not known */
+	struct twheel_timer *earliest;	/* that timer, first in its list; NULL: not known */
 	struct twheel_timer end;	/* of each list */
 	struct twheel_timer *list[LISTS];
 	uint64_t due_by;		/* a key: of DUE */
