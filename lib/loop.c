@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "posix.h"
 #include "wheel.h"
 
 /* Flags of wheels whose callbacks need more than a call. */

@@ -11,7 +11,6 @@
 
 /* The functions that are inline in programs are made here, for other languages. */
 #define _TWHEEL_FUNCTION	__attribute__((__visibility__("default")))
-#include "posix.h"
 #include "wheel.h"
 
 #define TICK_MAX_NS	(3600 * TWHEEL_SEC)
