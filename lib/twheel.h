@@ -70,7 +70,7 @@
  *   got a callback by twheel_timer_init().
  * - A callback may start and stop any timer of the wheel, call twheel_dispatch(), close the
  *   wheel, fork, throw a C++ exception, and leave by longjmp(), and its thread may be
- *   cancelled in it.  What is due and was not called then is called by the next
+ *   cancelled in it.  Timers that are due and were not called then are called by the next
  *   twheel_dispatch().  If a callback of a shared wheel has left by longjmp(), only its thread
  *   may dispatch or close the wheel after that.
  * - In a plain wheel, a callback may return on another thread than the one that it was called
@@ -291,8 +291,7 @@ int twheel_open(struct twheel **w, const struct twheel_options *options);
  * No timer pends afterwards, and no callback is called.  It may be called in a callback of
  * this wheel, whose memory is freed when the outermost twheel_dispatch() is over.  If a callback
  * has left that by longjmp(), the memory of the wheel is never freed.  The memory of each timer
- * that pends has to be there still: a program that has freed one without a stop is better told by
- * twheel_stop_all().
+ * that pends has to be there still.
  */
 void twheel_close(struct twheel *w);
 
