@@ -181,12 +181,11 @@ EXPORT void twheel_get_stats(struct twheel *w, struct twheel_stats *stats, size_
 	struct twheel_stats now;
 	unsigned int i;
 
-	lock(w);
+	LOCKED(w);
 	now = w->stats;
 	for (i = 0; i < TWHEEL_LATE_BUCKETS; i++)
 		now.called += now.late[i];
 	wheel_each(w, count, &now.pending);
-	unlock(w);
 	memset(stats, 0, size);
 	memcpy(stats, &now, min64(size, sizeof(now)));
 }
@@ -233,11 +232,10 @@ static int options_get(struct twheel_options *to, const struct twheel_options *f
 static struct twheel *get_memory(bool shared)
 {
 	unsigned char *memory = calloc(1, sizeof(struct twheel) + _TWHEEL_SHARED_BIT);
-	struct twheel *w;
+	struct twheel *w = (void *)memory;
 
-	if (!memory)
+	if (!w)
 		return NULL;
-	w = (void *)memory;
 	if (shared != !!((uintptr_t)memory & _TWHEEL_SHARED_BIT))
 		w = (void *)(memory + _TWHEEL_SHARED_BIT);
 	w->memory = memory;
@@ -273,7 +271,7 @@ EXPORT int twheel_open(struct twheel **out, const struct twheel_options *options
 	loop_update(w);
 	w->head.base = w->clock_ns | KEY;
 	w->passed_by = w->head.base;
-	w->target = (w->clock_ns - w->clock_ns % w->edge_ns) | KEY;
+	w->target = last_edge(w);
 	loop_end_turn(w);
 	*out = w;
 	return 0;
