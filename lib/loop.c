@@ -100,8 +100,8 @@ inline uint64_t loop_wake_ns(struct twheel *w)
 }
 
 /*
- * 0: do not set it.  The caller's clock stands still: set it to a time that has passed, or do not.
- * timerfd knows no TAI, which is whole seconds ahead of the real time.
+ * Return 0 to leave it unset, as a time of the caller's clock is that has not passed.  timerfd
+ * knows no TAI, which is whole seconds ahead of the real time.
  */
 static uint64_t timerfd_ns(const struct twheel *w, uint64_t ns)
 {
@@ -479,7 +479,7 @@ static unsigned int call_due(struct twheel *w, struct pass *pass, unsigned int l
 	return left;
 }
 
-/* It may have been, if the descriptor is readable. */
+/* True as well if the descriptor is readable. */
 static APART bool clock_was_set(const struct twheel *w)
 {
 	uint64_t expirations;

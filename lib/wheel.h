@@ -175,7 +175,7 @@ static inline bool first_is_known(const struct twheel *w)
 	return w->first && (w->earliest ? *w->first == w->earliest : !is_empty(w, *w->first));
 }
 
-/* The list has an end: it is not a slot that was not used. */
+/* A list ends in a timer of the wheel: this is not for a slot that is NULL. */
 static inline void push(struct twheel_timer **list, struct twheel_timer *t)
 {
 	struct twheel_timer *next = *list;
