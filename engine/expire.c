@@ -145,35 +145,35 @@ static unsigned int expire_oneshots(struct tw_ctx *tw, u64 now_ns, u64 by_ns, un
 }
 
 /*
- * Expire the timeouts that are due, in the order of ticks, and process @nr at most.  Returns how
- * many more may be processed; 0 if there may be more that are due.
+ * Expire the timeouts that are due, in the order of ticks.  Process *@nr at most, and reduce it by
+ * their number.  Returns whether there may be more that are due.
  */
-unsigned int twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int nr) __must_hold(&tw->lock)
+bool twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int *nr) __must_hold(&tw->lock)
 {
 	u64 edge_ns = edge_before_ns(&tw->clock, now_ns);
 
-	while (nr) {
+	while (*nr) {
 		unsigned int done = 0;
 		u64 by_ns;
 
 		if (!twheel_wheel_has_coming(&tw->wheel)) {
 			if (!twheel_wheel_turn(&tw->wheel, edge_ns))
-				break;
+				return false;
 			/* There were many empty slots. */
 			if (unlikely(!twheel_wheel_has_coming(&tw->wheel)))
-				return 0;
+				return true;
 		}
 		/* G1 never early.  The end of time is in no tick, though it may be an edge. */
 		by_ns = min(tw->wheel.base_ns, tw->clock.never_ns - 1);
 		if (likely(!words_are_there(&tw->words) && !trace_twheel_expire_enabled()))
-			done = expire_oneshots(tw, now_ns, by_ns, nr);
+			done = expire_oneshots(tw, now_ns, by_ns, *nr);
 		if (!done) {
 			expire_slow(tw, link_timeout(tw->wheel.coming), now_ns, by_ns);
 			done = 1;
 		}
-		nr -= done;
+		*nr -= done;
 	}
-	return nr;
+	return true;
 }
 
 /*

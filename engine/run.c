@@ -128,26 +128,20 @@ static unsigned int drain_step(struct tw_ctx *tw, u64 now_ns, unsigned int nr)
 	return nr;
 }
 
-/* The counter for a step in this context. */
-static enum twheel_counter counter_of_pass(void)
-{
-	if (in_serving_softirq())
-		return COUNTER_PASSES_SOFTIRQ;
-	return current->flags & PF_KTHREAD ? COUNTER_PASSES_KTHREAD : COUNTER_PASSES_CALL;
-}
-
 /* Take a step.  Returns whether there is more to do now. */
 static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 {
 	u64 now_ns = passed_ns(tw, clock_now(&tw->clock));
-	unsigned int left = twheel_expire(tw, now_ns, PASS_STEP), scanned = PASS_STEP - left;
-	enum twheel_counter by = counter_of_pass();
-	bool more = true;
+	unsigned int left = PASS_STEP, scanned;
+	bool more = twheel_expire(tw, now_ns, &left);
+	enum twheel_counter by = in_serving_softirq() ? COUNTER_PASSES_SOFTIRQ :
+				 current->flags & PF_KTHREAD ? COUNTER_PASSES_KTHREAD :
+							       COUNTER_PASSES_CALL;
 
+	scanned = PASS_STEP - left;
 	tw->nr_ahead += scanned + scanned / 2;
-	if (left && unlikely(tw->drains)) {
-		left = drain_step(tw, now_ns, left);
-		more = !left;
+	if (!more && unlikely(tw->drains)) {
+		more = !drain_step(tw, now_ns, left);
 		if (!more) {
 			tw->drains = false;
 			/*
@@ -157,7 +151,7 @@ static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 			smp_store_release(&tw->control.drained, true);
 			tw->events.nr_to_wake++;
 		}
-	} else if (left) {
+	} else if (!more) {
 		more = slots_empty_ahead(tw, left);
 	}
 	counter_add(by, 1);

@@ -146,9 +146,11 @@ static u64 time_of(struct tw_ctx *tw)
 /* Expire the timeouts that are due at a time, and do nothing else. */
 static void expire_at(struct tw_ctx *tw, u64 now_ns)
 {
+	unsigned int nr = UINT_MAX;
+
 	time_set(tw, max(time_of(tw), now_ns));
 	twheel_lock(tw);
-	while (!twheel_expire(tw, time_of(tw), UINT_MAX))
+	while (twheel_expire(tw, time_of(tw), &nr))
 		;
 	twheel_unlock(tw);
 }

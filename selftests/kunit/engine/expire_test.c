@@ -207,8 +207,9 @@ static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 			arm(test, &(struct twheel_arm) {
 				.expires_ns = 4 * TICK_NS, .slack_ticks = i % 5 == 4 });
 		time_set(tw, time_of(tw) + 6 * TICK_NS);
+		left = nr;
 		twheel_lock(tw);
-		left = twheel_expire(tw, time_of(tw), nr);
+		twheel_expire(tw, time_of(tw), &left);
 		twheel_unlock(tw);
 		KUNIT_ASSERT_EQ(test, nr_unread(tw), min(nr, 30U));
 		KUNIT_ASSERT_EQ(test, left, nr - min(nr, 30U));
@@ -224,7 +225,7 @@ static void expiry_visits_as_many_timeouts_as_it_may(struct kunit *test)
 static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 {
 	struct tw_ctx *tw = test->priv;
-	unsigned int left, i;
+	unsigned int left = 15, i;
 	u64 ids[20];
 
 	arm_many(test, 20, ids);
@@ -232,12 +233,13 @@ static void expiry_counts_timeouts_that_were_moved_later(struct kunit *test)
 		rearm_to(tw, ids[i], .expires_ns = 100 * TICK_NS);
 	time_set(tw, START_NS + DELAY_NS + TICK_NS);
 	twheel_lock(tw);
-	left = twheel_expire(tw, time_of(tw), 15);
+	KUNIT_EXPECT_TRUE(test, twheel_expire(tw, time_of(tw), &left));
 	twheel_unlock(tw);
 	KUNIT_EXPECT_EQ(test, left, 0U);
 	audit(test);
+	left = 15;
 	twheel_lock(tw);
-	left = twheel_expire(tw, time_of(tw), 15);
+	KUNIT_EXPECT_FALSE(test, twheel_expire(tw, time_of(tw), &left));
 	twheel_unlock(tw);
 	KUNIT_EXPECT_EQ(test, left, 10U);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 0U);
@@ -338,14 +340,38 @@ static void expiry_counts_timeouts_that_were_moved_among_those_that_are_due(stru
 	do {
 		u64 before = nr_inserted + nr_unread(tw);
 
+		left = 30;
 		twheel_lock(tw);
-		left = twheel_expire(tw, time_of(tw), 30);
+		twheel_expire(tw, time_of(tw), &left);
 		twheel_unlock(tw);
 		KUNIT_EXPECT_EQ(test, nr_inserted + nr_unread(tw) - before, 30ULL - left);
 		audit(test);
 	} while (!left && ++nr < 10);
 	KUNIT_EXPECT_EQ(test, nr, 3U);
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), 5U);
+}
+
+/* G5: a step ends after many slots that are empty by now, in which no timeout was scanned. */
+static void slots_whose_timeouts_were_cancelled_are_no_timeouts(struct kunit *test)
+{
+	struct twheel_setup setup = usual_setup;
+	struct tw_ctx *tw;
+	unsigned int i;
+	u64 ids[400];
+
+	engine_case_exit(test);
+	setup.slots = 1024;
+	tw = wheel_make(test, &setup);
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		ids[i] = timeout_id(arm(test, &(struct twheel_arm) {
+			.expires_ns = (i + 1) * TICK_NS }));
+	cancel_ids(tw, ids, ARRAY_SIZE(ids));
+	time_set(tw, time_of(tw) + 500 * TICK_NS);
+	twheel_lock(tw);
+	KUNIT_EXPECT_TRUE(test, pass_step(tw));
+	KUNIT_EXPECT_EQ(test, tw->nr_ahead, 0U);
+	twheel_unlock(tw);
+	pass(tw);
 }
 
 static struct kunit_case expire_cases[] = {
@@ -363,6 +389,7 @@ static struct kunit_case expire_cases[] = {
 	KUNIT_CASE(lateness_is_counted_in_powers_of_two_of_ticks),
 	KUNIT_CASE(each_timeout_that_is_late_counts),
 	KUNIT_CASE(expiry_counts_timeouts_that_were_moved_among_those_that_are_due),
+	KUNIT_CASE(slots_whose_timeouts_were_cancelled_are_no_timeouts),
 	{}
 };
 
