@@ -101,7 +101,7 @@ static __always_inline unsigned int arm_fast(struct tw_ctx *tw, const struct twh
 	u64 now_ns = arming->now_ns;
 	unsigned int i;
 
-	if (!access_open(user, sizeof(*user)))
+	if (!access_open(user, (size_t)nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
 		u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);

@@ -60,7 +60,7 @@ cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	u32 stride = call->stride;
 	unsigned int i;
 
-	if (!access_open_locked(user, sizeof(*user)))
+	if (!access_open_locked(user, (size_t)nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, cancel++, user = access_next(user, stride)) {
 		struct twheel_timeout *t = place_at(&tw->places, id_index(cancel->id));
@@ -88,7 +88,7 @@ cancel_elements(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 		struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
-	bool all_slow = tw->keys.used || trace_twheel_cancel_enabled();
+	bool all_slow = READ_ONCE(tw->keys.used) || trace_twheel_cancel_enabled();
 	u32 stride = call->stride;
 	unsigned int i = 0;
 

@@ -300,8 +300,8 @@ void twheel_places_freed(struct tw_ctx *tw, u32 nr_before)
 
 	twheel_syncpoint(SYNC_PLACES_FREED);
 	/* Pollers wait for EPOLLOUT only while the wheel is full. */
-	if (unlikely(nr_before >= places->max_pending &&
-		     READ_ONCE(places->nr_taken) < places->max_pending))
+	if (unlikely(nr_before >= READ_ONCE(places->max_pending) &&
+		     READ_ONCE(places->nr_taken) < READ_ONCE(places->max_pending)))
 		twheel_wake_for_room(tw);
 	/* places_shrink() checks it under the lock. */
 	if (unlikely(data_race(places_are_wasted(places)) &&

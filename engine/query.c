@@ -109,7 +109,8 @@ static noinline void query_prefetch(struct tw_ctx *tw, const struct twheel_statu
 /* Fill in the status for each id or key in @status; if it names no timeout, result is -ENOENT. */
 void twheel_query(struct tw_ctx *tw, struct twheel_status *status, unsigned int nr, bool by_key)
 {
-	u64 now_ns = clock_now(&tw->clock);
+	/* If SETUP may be changing the clock, there is no timeout yet. */
+	u64 now_ns = control_is_started(&tw->control) ? clock_now(&tw->clock) : 0;
 	unsigned int i;
 
 	if (prefetch_pays(tw, nr, by_key))
@@ -149,13 +150,14 @@ u64 twheel_changes(struct tw_ctx *tw)
 int twheel_list(struct tw_ctx *tw, u64 *cursor, struct twheel_status *status,
 		unsigned int nr)
 {
-	u64 now_ns = clock_now(&tw->clock);
 	struct twheel_page *page;
 	u32 page_nr, slot;
+	u64 now_ns;
 	int i = 0;
 
 	if (*cursor >= (u64)READ_ONCE(tw->places.pages.nr) * PLACES_PER_PAGE)
 		return -1;
+	now_ns = clock_now(&tw->clock);
 	page_nr = (u32)*cursor / PLACES_PER_PAGE;
 	slot = (u32)*cursor % PLACES_PER_PAGE;
 	twheel_lock(tw);

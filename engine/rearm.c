@@ -254,7 +254,7 @@ static noinline void rearm_do(struct tw_ctx *tw, struct twheel_timeout *t,
 static int rearm_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearming *rearming,
 		      struct twheel_timeout **t) __must_hold(&tw->lock)
 {
-	int err = arm_check(arm, ARM_ONLY, tw->clock.settable);
+	int err = arm_check(arm, ARM_ONLY, READ_ONCE(tw->clock.settable));
 
 	if (err)
 		return err;
@@ -313,7 +313,7 @@ static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct t
 	u32 stride = rearming->call->stride;
 	unsigned int i;
 
-	if (!access_open_locked(user, sizeof(*user)))
+	if (!access_open_locked(user, (size_t)nr * stride))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
 		u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);

@@ -918,6 +918,18 @@ static void *first_caller(void *arg)
 	}
 }
 
+/* Whether no call finds a timeout: nobody has armed these ids, but SETUP may be under way. */
+static bool nothing_is_there(int fd)
+{
+	struct twheel_arm moves[2] = { { .id = 1, .expires_ns = FAR }, { .id = 2, .expires_ns = FAR } };
+	struct twheel_cancel cancels[2] = { { .id = 1 }, { .id = 2 } };
+	struct twheel_status rows[2] = { { .id = 1 }, { .id = 2 } };
+
+	return !tw_rearm_vec(fd, moves, 2) && moves[1].result == -ENOENT &&
+	       !tw_cancel_vec(fd, cancels, 2) && cancels[1].result == -ENOENT &&
+	       !tw_query_vec(fd, rows, 2) && rows[1].result == -ENOENT;
+}
+
 /* If nobody has set up a wheel, it starts once, and as one of the two wants it. */
 static void first_round(struct __test_metadata *_metadata, bool arms, bool writes,
 			__u64 *seed)
@@ -936,6 +948,8 @@ static void first_round(struct __test_metadata *_metadata, bool arms, bool write
 	ASSERT_LE(0, first.fd);
 	first.arms = arms;
 	tw_meet(&first.meeting, 2);
+	if (!arms)
+		EXPECT_TRUE(nothing_is_there(first.fd));
 	tw_spin(late_ns);
 	ret = writes ? tw_write(first.fd, records, 2) : first_arm(first.fd);
 	tw_meet(&first.meeting, 2);
