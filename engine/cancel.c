@@ -2,10 +2,7 @@
 /*
  * CANCEL: copy the result for a timeout out, and end the timeout
  *
- * Both are one step for each element, under the lock, as in REARM.  G7 cost does not grow: the
- * timeout leaves its list by two stores, and its place is free at once.
- *
- * Locks: tw_ctx.lock, and under it places.lock, for a batch.
+ * G7 cost does not grow: the timeout leaves its list by two stores, and its place is free at once.
  */
 #include <linux/errno.h>
 
@@ -31,8 +28,8 @@ static noinline void cancel_do(struct tw_ctx *tw, struct twheel_timeout *t)
 }
 
 /* Do an element in the slow path.  False if copying the result out faults. */
-static noinline bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
-				 struct twheel_cancel __user *user, struct twheel_call *call)
+static bool cancel_slow(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+			struct twheel_cancel __user *user, struct twheel_call *call)
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	struct twheel_timeout *t = timeout_find(tw, cancel->id, call->by_key);
@@ -60,7 +57,7 @@ cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	u32 stride = call->stride;
 	unsigned int i;
 
-	if (!access_open_locked(user, (size_t)nr * stride))
+	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, cancel++, user = access_next(user, stride)) {
 		struct twheel_timeout *t = place_at(&tw->places, id_index(cancel->id));
@@ -79,6 +76,23 @@ cancel_fast(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	return i;
 }
 
+/* Do the rest of a batch: the next element in the slow path, and if @all_slow, all of them. */
+static noinline unsigned int
+cancel_rest(struct tw_ctx *tw, const struct twheel_cancel *cancel,
+	    struct twheel_cancel __user *user, unsigned int nr, struct twheel_call *call,
+	    bool all_slow) __must_hold(&tw->lock) __must_hold(&tw->places.lock)
+{
+	u32 stride = call->stride;
+	unsigned int i = 0;
+
+	while (i < nr && cancel_slow(tw, cancel + i, access_at(user, i, stride), call)) {
+		i++;
+		if (!all_slow)
+			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call);
+	}
+	return i;
+}
+
 /*
  * Do the elements of a batch, until one faults; returns how many.  If the wheel is keyed, or the
  * tracepoint is on, all take the slow path.
@@ -89,15 +103,11 @@ cancel_elements(struct tw_ctx *tw, const struct twheel_cancel *cancel,
 	__must_hold(&tw->lock) __must_hold(&tw->places.lock)
 {
 	bool all_slow = READ_ONCE(tw->keys.used) || trace_twheel_cancel_enabled();
-	u32 stride = call->stride;
-	unsigned int i = 0;
+	unsigned int i = all_slow ? 0 : cancel_fast(tw, cancel, user, nr, call);
 
-	do {
-		if (!all_slow)
-			i += cancel_fast(tw, cancel + i, access_at(user, i, stride), nr - i, call);
-		if (likely(i == nr))
-			break;
-	} while (cancel_slow(tw, cancel + i, access_at(user, i, stride), call) && ++i < nr);
+	if (unlikely(i < nr))
+		i += cancel_rest(tw, cancel + i, access_at(user, i, call->stride), nr - i, call,
+				 all_slow);
 	return i;
 }
 
