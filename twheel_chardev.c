@@ -283,17 +283,15 @@ static bool cancel_has_extra_fields(const struct twheel_record *record)
  */
 static int record_do(struct tw_ctx *tw, const struct twheel_record *record, bool nowait)
 {
-	struct twheel_arm arm;
+	struct twheel_arm arm = record_element(record);
 
 	switch (record->op) {
 	case TWHEEL_OP_ARM:
-		arm = record_element(record);
 		/* Any other ARM makes the timeout that is not there. */
 		if (record->flags & TWHEEL_RECORD_ABSENT_OK && !(arm.flags & TWHEEL_ARM_IF_PRESENT))
 			return -EINVAL;
 		return twheel_arm_one(tw, &arm, nowait);
 	case TWHEEL_OP_REARM:
-		arm = record_element(record);
 		return twheel_rearm_one(tw, &arm, twheel_is_keyed(tw), nowait);
 	case TWHEEL_OP_CANCEL:
 		return cancel_has_extra_fields(record) ? -EINVAL :
