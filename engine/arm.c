@@ -8,15 +8,9 @@
  * the timeouts go into the wheel; if another thread has the lock, into the inbox (lock.c).
  *
  * A single plain element is done under the lock as a whole, if that is free and nothing faults.  So
- * are those of REARM and CANCEL.
+ * are those of REARM and CANCEL.  An ARM in a keyed wheel is in rearm.c.
  *
  * G7 cost does not grow: no other timeout is touched.
- *
- * An ARM in a keyed wheel is in rearm.c.
- *
- * Locks: places.lock to take places, under tw_ctx.lock for a single one; tw_ctx.lock, which is
- * tried first, and waited for if the inbox is in use, or with PREEMPT_RT; both to give places back;
- * places.mutex to allocate memory, and control.mutex to start a wheel without SETUP, each alone.
  */
 #include <linux/errno.h>
 
@@ -42,13 +36,6 @@ struct arming {
 	bool nowait;
 	u64 now_ns;
 };
-
-/* The next place is used. */
-static void arming_next(struct arming *arming)
-{
-	arming->place = place_next(arming->place);
-	arming->nr++;
-}
 
 /* Prepare a timeout in the next place: 0, or an errno. */
 static int arm_begin(struct tw_ctx *tw, const struct twheel_arm *arm, struct arming *arming)
@@ -82,10 +69,12 @@ static noinline bool arm_slow(struct tw_ctx *tw, const struct twheel_arm *arm,
 	if (put_user(err ? 0 : timeout_id(arming->place), &user->id) ||
 	    put_user(err ?: (s32)TWHEEL_CREATED, &user->result))
 		return false;
-	if (!err)
-		arming_next(arming);
-	else if (err == -EAGAIN)
+	if (!err) {
+		arming->place = place_next(arming->place);
+		arming->nr++;
+	} else if (err == -EAGAIN) {
 		twheel_place_refused(tw);
+	}
 	return true;
 }
 
@@ -101,7 +90,7 @@ static __always_inline unsigned int arm_fast(struct tw_ctx *tw, const struct twh
 	u64 now_ns = arming->now_ns;
 	unsigned int i;
 
-	if (!access_open(user, (size_t)nr * stride))
+	if (!access_open(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
 		u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
@@ -420,9 +409,11 @@ int twheel_arm_one(struct tw_ctx *tw, struct twheel_arm *arm, bool nowait)
 	arming.short_of = twheel_places_take(tw, 1, nowait, &arming.first);
 	arming.place = arming.first;
 	err = arm_begin(tw, arm, &arming);
-	if (!err)
-		arming_next(&arming);
-	else if (err == -EAGAIN && arming.short_of == -EAGAIN)
+	if (!err) {
+		arming.place = NULL;
+		arming.nr = 1;
+	} else if (err == -EAGAIN && arming.short_of == -EAGAIN) {
 		twheel_place_refused(tw);
+	}
 	return arm_finish(tw, &arming) ?: err;
 }

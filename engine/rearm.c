@@ -4,14 +4,10 @@
  *
  * Finding the timeout, reporting the result and doing it are one step for each element, under the
  * lock: nothing changes in between, and an element whose result cannot be copied out is not done
- * (G3).  The caller serves a fault without the lock.  If an element needs memory, the lock is
- * released, and the element is tried again.
+ * (G3).  If an element needs memory, the lock is released, and the element is tried again.
  *
  * G7 cost does not grow: a plain timeout that moves to later only gets another deadline.  The wheel
  * puts it where it belongs when its slot comes up.
- *
- * Locks: tw_ctx.lock, for a batch.  places.lock under it, to take a place for a key.
- * places.mutex to provide memory, under no other lock.
  */
 #include <linux/err.h>
 
@@ -37,7 +33,6 @@ enum rearm_needs {
  * @call: the call
  * @now_ns: the clock when the call began; REARM reads it only if it has to
  * @first_ns: when the first timeout is due that was put into a slot
- * @nr_ok: elements that succeeded
  * @nr_before: places in use before one was given back; 0 if none was
  * @result: result of the last element
  * @needs: what that element needs
@@ -48,7 +43,6 @@ struct rearming {
 	struct twheel_call *call;
 	u64 now_ns;
 	u64 first_ns;
-	unsigned int nr_ok;
 	u32 nr_before;
 	int result;
 	enum rearm_needs needs;
@@ -69,7 +63,7 @@ static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs,
 	return -ENOMEM;
 }
 
-/* Provide it, without the lock: 0, or an errno; -EAGAIN if that would sleep and @nowait. */
+/* Provide what an element needs, without the lock: 0, or an errno; -EAGAIN if that would sleep and @nowait. */
 static inline int rearm_provide(struct tw_ctx *tw, const struct rearming *rearming, bool nowait)
 {
 	if (rearming->needs == NEEDS_EXTRA)
@@ -122,7 +116,7 @@ static __always_inline int rearm_locked(struct tw_ctx *tw, struct twheel_arm *ar
 		return -ESHUTDOWN;
 	}
 	i = elements(tw, arm, user, nr, rearming);
-	alarm_need(tw, rearming->first_ns, rearming->nr_ok);
+	alarm_need(tw, rearming->first_ns, i);
 	twheel_unlock(tw);
 	/* A poller may have seen the wheel full while places were taken. */
 	if (unlikely(rearming->nr_before))
@@ -154,7 +148,6 @@ static __always_inline int rearm_batch(struct tw_ctx *tw, struct twheel_arm __us
 		};
 
 		done = rearm_locked(tw, arm, user, nr, &rearming, elements);
-		call->nr_ok += rearming.nr_ok;
 		if (likely(done))
 			return done;
 		if (!rearming.needs)
@@ -275,7 +268,7 @@ static noinline bool rearm_slow(struct tw_ctx *tw, struct twheel_arm *arm,
 		return false;
 	if (result > 0) {
 		rearm_do(tw, t, arm, rearming);
-		rearming->nr_ok++;
+		rearming->call->nr_ok++;
 	}
 	return true;
 }
@@ -313,7 +306,7 @@ static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct t
 	u32 stride = rearming->call->stride;
 	unsigned int i;
 
-	if (!access_open_locked(user, (size_t)nr * stride))
+	if (!access_open_locked(user, sizeof(*user)))
 		return 0;
 	for (i = 0; i < nr; i++, arm++, user = access_next(user, stride)) {
 		u64 deadline_ns = arm_plain_ns(&tw->clock, arm, now_ns);
@@ -337,7 +330,7 @@ static __always_inline unsigned int rearm_fast(struct tw_ctx *tw, const struct t
 	}
 	access_close_locked();
 	rearming->first_ns = min(rearming->first_ns, first_ns);
-	rearming->nr_ok += i;
+	rearming->call->nr_ok += i;
 	tw->events.rearmed += i;
 	return i;
 }
@@ -510,7 +503,7 @@ static int upsert_find(struct tw_ctx *tw, struct twheel_arm *arm, struct rearmin
 static void upsert_do(struct tw_ctx *tw, struct twheel_timeout *t, const struct twheel_arm *arm,
 		      int result, struct rearming *rearming) __must_hold(&tw->lock)
 {
-	rearming->nr_ok++;
+	rearming->call->nr_ok++;
 	if (result != TWHEEL_CREATED) {
 		rearm_do(tw, t, arm, rearming);
 		return;

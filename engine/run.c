@@ -249,7 +249,10 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 	__this_cpu_write(soft_until_ns, until_ns + 2 * (end_ns - begin_ns));
 }
 
-/* Another thread has the lock: try again soon, unless it has set the alarm. */
+/*
+ * Another thread has the lock: try again soon, unless it has set the alarm.  If it sets the alarm
+ * between the two lines, that rings as late as this.  The kthread is asked before that matters.
+ */
 static void alarm_missed(struct tw_ctx *tw)
 {
 	bool often = tw->alarm.nr_missed == MISSED_MAX;

@@ -2,9 +2,11 @@
 /*
  * Access to the elements of a user's vector
  *
- * access_copy_in() copies a batch of them in.  Their results are copied out member by member:
+ * access_copy_in() copies a batch of them in, and finds out whether all of it is the user's memory.
+ * Their results are copied out member by member:
  *
- *	access_open()	begin; false if the memory is not the user's
+ *	access_open()	begin; false if the memory is not the user's.  The first element is enough
+ *			for a batch that was copied in
  *	access_get()	read a member of 64 bits; false if it faults
  *	access_put()	write a member of 64 bits; false if a fault would have to be served
  *			access_put_half() one of 32 bits, access_put_result() a result

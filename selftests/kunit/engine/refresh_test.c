@@ -251,7 +251,8 @@ static void a_timeout_armed_before_the_table_is_made_keeps_its_deadline(struct k
 	arming.place = arming.first;
 	id = timeout_id(arming.first);
 	KUNIT_ASSERT_EQ(test, arm_begin(tw, &how, &arming), 0);
-	arming_next(&arming);
+	arming.place = NULL;
+	arming.nr = 1;
 	KUNIT_EXPECT_EQ(test, twheel_map_words(tw), 0);
 	twheel_lock(tw);
 	arm_insert(tw, &arming);

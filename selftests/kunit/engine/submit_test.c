@@ -117,7 +117,8 @@ static void nothing_is_added_to_the_inbox_of_a_draining_wheel(struct kunit *test
 	KUNIT_ASSERT_EQ(test, twheel_places_take(tw, 1, false, &arming.first), 0);
 	arming.place = arming.first;
 	KUNIT_ASSERT_EQ(test, arm_begin(tw, &how, &arming), 0);
-	arming_next(&arming);
+	arming.place = NULL;
+	arming.nr = 1;
 	twheel_lock(tw);
 	WRITE_ONCE(tw->control.draining, true);
 	queued = arm_queue(tw, &arming);
