@@ -175,7 +175,7 @@ static long advance_ioctl(struct file *file, void __user *arg)
 	return twheel_clock_advance(file_wheel(file), advance.to_ns);
 }
 
-/* What REOPEN takes of the flags of open(), and those that mean nothing for a wheel. */
+/* The flags of open() that REOPEN takes, and those that mean nothing for a wheel. */
 #define REOPEN_FLAGS	(O_ACCMODE | O_NONBLOCK | O_CLOEXEC)
 #define REOPEN_IGNORED	(O_APPEND | O_DSYNC | O_LARGEFILE | O_NOATIME | O_NOCTTY | O_NOFOLLOW | \
 			 O_SYNC | O_TRUNC | FASYNC)

@@ -18,7 +18,7 @@ u64 twheel_pend_slow(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
 
 /*
- * What PREEMPT_RT changes: whether the softirq expires timeouts, which the kthread does otherwise;
+ * PREEMPT_RT changes two things: whether the softirq expires timeouts, or the kthread does it;
  * and whether a thread that waits for a spinlock sleeps, and lends its priority to the holder.
  */
 static inline bool softirq_expires(void)

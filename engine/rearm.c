@@ -96,7 +96,7 @@ static noinline void rearm_prefetch(struct tw_ctx *tw, const struct twheel_arm *
 	for (i = 0; i < nr; i++) {
 		const struct twheel_timeout *t = place[i];
 
-		/* A guess, without the lock.  What moves to later stays in its list. */
+		/* A guess, without the lock.  A timeout that moves to later stays in its list. */
 		if (likely(t) && (keyed || arm[i].expires_ns < data_race(t->deadline_ns)))
 			place_prefetch_beside(t);
 	}

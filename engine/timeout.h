@@ -222,9 +222,9 @@ static __always_inline void place_prefetch(const struct twheel_timeout *t)
 /* Prefetch what a timeout that leaves its list changes in its neighbours. */
 static __always_inline void place_prefetch_beside(const struct twheel_timeout *t)
 {
-	/* Without the lock: if it changes meanwhile, the prefetch is in vain. */
+	/* Without the lock: if they change meanwhile, the prefetch is in vain. */
 	prefetchw(data_race(t->link.next));
-	/* So is this one. */
+	/* Likewise. */
 	prefetchw(data_race(t->link.pprev));
 }
 
