@@ -86,9 +86,15 @@ TEST_F(reopen, reopen_gives_flags_that_others_do_not_change)
 	EXPECT_EQ(0, fcntl(self->again, F_GETFL) & O_NONBLOCK);
 }
 
-/* These are the kernel's numbers: in a 64-bit program, glibc's O_LARGEFILE is 0. */
-#define IGNORED	(O_APPEND | O_ASYNC | O_DSYNC | 0100000 | O_NOATIME | O_NOCTTY | O_NOFOLLOW | \
-		 O_SYNC | O_TRUNC)
+/* The kernel's number of O_LARGEFILE, which is 0 in a 64-bit program of glibc. */
+#ifdef __aarch64__
+#define KERNEL_LARGEFILE	0400000
+#else
+#define KERNEL_LARGEFILE	0100000
+#endif
+
+#define IGNORED	(O_APPEND | O_ASYNC | O_DSYNC | KERNEL_LARGEFILE | O_NOATIME | O_NOCTTY | \
+		 O_NOFOLLOW | O_SYNC | O_TRUNC)
 
 TEST_F(reopen, reopen_with_an_unknown_flag_says_einval)
 {
