@@ -146,8 +146,8 @@ static int wheel_start(struct tw_ctx *tw, const struct twheel_setup *setup)
 	tw->slots_memory = memory;
 	tw->slots_size = size;
 	tw->clock.offset_ns = twheel_namespace_offset_ns(tw->clock.kind);
-	WRITE_ONCE(tw->clock.settable, tw->clock.kind == TWHEEL_CLOCK_REALTIME ||
-				       tw->clock.kind == TWHEEL_CLOCK_TAI);
+	WRITE_ONCE(tw->clock.settable,
+		   tw->clock.kind == TWHEEL_CLOCK_REALTIME || tw->clock.kind == TWHEEL_CLOCK_TAI);
 	tw->clock.never_ns = min(edge_before_ns(&tw->clock, TWHEEL_TIME_NEVER) + 1,
 				 TWHEEL_TIME_NEVER);
 	twheel_wheel_init(&tw->wheel, &config, memory,

@@ -63,7 +63,7 @@ static inline int rearm_needs(struct rearming *rearming, enum rearm_needs needs,
 	return -ENOMEM;
 }
 
-/* Provide what an element needs, without the lock: 0, or an errno; -EAGAIN if that would sleep and @nowait. */
+/* Provide it without the lock: 0, or an errno; -EAGAIN if that would sleep and @nowait. */
 static inline int rearm_provide(struct tw_ctx *tw, const struct rearming *rearming, bool nowait)
 {
 	if (rearming->needs == NEEDS_EXTRA)

@@ -187,7 +187,7 @@ FIXTURE_TEARDOWN(half)
 TEST_F_TIMEOUT(half, stale_deadlines_wake_nobody_more_than_a_handful_of_times, 100)
 {
 	bool cancelled = variant->way == CANCELLED;
-	/* While the kthread moves timeouts, the alarm rings at each tick: on a slow kernel, at more. */
+	/* The alarm rings at each tick while the kthread moves timeouts, which takes long here. */
 	int rings = A_HANDFUL * tw_setting("TW_SLOWDOWN", 1), ours, all;
 	struct twheel_info info;
 	__u64 before, after;

@@ -921,7 +921,9 @@ static void *first_caller(void *arg)
 /* Whether no call finds a timeout: nobody has armed these ids, but SETUP may be under way. */
 static bool nothing_is_there(int fd)
 {
-	struct twheel_arm moves[2] = { { .id = 1, .expires_ns = FAR }, { .id = 2, .expires_ns = FAR } };
+	struct twheel_arm moves[2] = {
+		{ .id = 1, .expires_ns = FAR }, { .id = 2, .expires_ns = FAR },
+	};
 	struct twheel_cancel cancels[2] = { { .id = 1 }, { .id = 2 } };
 	struct twheel_status rows[2] = { { .id = 1 }, { .id = 2 } };
 
