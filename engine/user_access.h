@@ -24,8 +24,6 @@
 #define _TWHEEL_ENGINE_USER_ACCESS_H
 
 #include <linux/build_bug.h>
-#include <linux/minmax.h>
-#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -156,21 +154,8 @@ static __always_inline bool access_copy_one(void *element, size_t size, const vo
 	return got;
 }
 
-/* The slow path of access_copy_in(): elements of another size than here, or one that faults. */
-static noinline __maybe_unused unsigned int access_copy_each(void *elements, size_t size,
-							     const void __user *user, u32 stride,
-							     unsigned int nr)
-{
-	size_t known = min_t(size_t, stride, size);
-	unsigned int i;
-
-	for (i = 0; i < nr; i++, elements += size, user += stride) {
-		memset(elements + known, 0, size - known);
-		if (copy_from_user(elements, user, known))
-			break;
-	}
-	return i;
-}
+unsigned int twheel_access_copy_each(void *elements, size_t size, const void __user *user,
+				     u32 stride, unsigned int nr);
 
 /*
  * Copy elements in that have @size bytes here, until one cannot be read; returns how many.  Members
@@ -184,7 +169,7 @@ static __always_inline unsigned int access_copy_in(void *elements, size_t size,
 	    likely(nr == 1 ? access_copy_one(elements, size, user) :
 			     !copy_from_user(elements, user, nr * size)))
 		return nr;
-	return access_copy_each(elements, size, user, stride, nr);
+	return twheel_access_copy_each(elements, size, user, stride, nr);
 }
 
 #endif /* _TWHEEL_ENGINE_USER_ACCESS_H */

@@ -62,7 +62,7 @@ static const struct row {
 		"EFAULT", "EFAULT"
 	},
 	{
-		"ARM of new keys, wide entries", "access_copy_each()", "copy_from_user",
+		"ARM of new keys, wide entries", "twheel_access_copy_each()", "copy_from_user",
 		"done", "EFAULT"
 	},
 	{

@@ -5,6 +5,7 @@
 #ifdef TWHEEL_SYNCPOINTS
 #include "../syncpoints/syncpoint.c"
 #endif
+#include "../../engine/user_access.c"
 #include "../../engine/account.c"
 #include "../../engine/pages.c"
 #include "../../engine/time.c"
