@@ -3,8 +3,8 @@
  * One structure of timers for several threads, each of which starts and stops timers of its own,
  * one by one.  If the structure has no lock of its own, a mutex is held around each call.  Each
  * start reads the clock, as a start after a delay has to: if the peer does not do so itself, the
- * workload does, and passes a deadline.  "empty" is the loop alone.  Nobody sleeps, so nobody has
- * to be woken for an earlier deadline.
+ * workload does, and passes a deadline.  "empty" is the loop alone.  The threads do not
+ * sleep, so an earlier deadline wakes none of them.
  */
 #include "workload.h"
 

@@ -259,7 +259,7 @@ static uint8_t *wheel_list(struct keeper *keeper)
 	return there;
 }
 
-/* Nobody knows what the worker had read: give the client all its time again, to ask once more. */
+/* The keeper cannot know what the worker had read: give the client all its time to ask again. */
 static void conn_begin_anew(struct keeper *keeper, struct conn *c)
 {
 	uint64_t now = now_ns(), idle_ns = now + server_of(keeper)->opt->timeout_ns[IDLE];

@@ -266,7 +266,7 @@ static void *change_kind(void *arg)
 		int ret = tw_rearm1(contest.fd, contest.id, TWHEEL_ARM_ABSOLUTE | kinds[i].flags,
 				    from_ns + kinds[i].expires_ns, kinds[i].interval_ns);
 
-		/* Nobody reads its events, so it never ends. */
+		/* Its events stay unread, so it never ends. */
 		if (ret == TWHEEL_WAS_PENDING)
 			tw_saw(&outcomes[WAS_PENDING], 1);
 		else if (ret == TWHEEL_WAS_UNREAD)

@@ -228,7 +228,7 @@ static __u64 left_at(__u64 now_ns, __u64 deadline_ns)
 	return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
 }
 
-/* Nobody reads, and the timeout goes on. */
+/* The event stays unread, and the timeout goes on. */
 TEST(the_time_left_of_a_period_shrinks_and_begins_again)
 {
 	__u64 id, first_ns, end_ns, before_ns, after_ns, previous_ns = PERIOD_NS;

@@ -10,7 +10,7 @@
 #include "twheel_outside.h"
 
 #define WHEELS		2
-/* As many timeouts as ten turns handle. */
+/* Ten turns handle this many timeouts. */
 #define NR		40960
 #define VECTOR		512
 /* If one wheel came after the other, there would be two pieces. */
