@@ -46,6 +46,9 @@ tsc_frequency()
 # while it boots. An oops ends the machine, as no later result would mean anything. The console
 # shows it even while the machine is going to sleep.
 #
+# All processes have the same addresses (norandmaps): if each has its own, the emulator translates
+# the code of libraries for each, and a program takes twice as long to start.
+#
 # Variables that begin with TW_ are for the test programs. The kernel command line passes them on.
 #
 # The events that tests trace are enabled at boot: enabling them patches the kernel's code, which
@@ -61,8 +64,8 @@ boot()
 
 	[[ $series != 7.3-rt ]] || tracing=
 	words=$(env | grep '^TW_[A-Z_]*=[^ ]*$' | tr '\n' ' ') || true
-	arguments="console=ttyS0 quiet panic=-1 oops=panic no_console_suspend log_buf_len=4M \
-$watchdogs $tracing trace_buf_size=8M $arguments $words"
+	arguments="console=ttyS0 quiet panic=-1 oops=panic no_console_suspend norandmaps \
+log_buf_len=4M $watchdogs $tracing trace_buf_size=8M $arguments $words"
 	[[ $series != *-arm64* ]] || boot_arm64 "$series" "$initramfs" "$arguments" "$@"
 	accel=$(accelerator "$series")
 	[ "$accel" = kvm ] || arguments+=" $(tsc_frequency)"
