@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Control: creating, setting up, starting, draining and destroying a wheel, and its virtual clock
+ * Control: creating, setting up, starting and destroying a wheel
  *
  * A wheel starts once, by SETUP or by its first ARM.  It gets memory for its slots, an hrtimer and
  * a kthread only then; its configuration is constant from there on.
@@ -292,96 +292,4 @@ void twheel_put(struct tw_ctx *tw)
 {
 	if (refcount_dec_and_test(&tw->control.nr_files))
 		twheel_destroy(tw);
-}
-
-/* ADVANCE and DRAIN */
-
-/*
- * Set the virtual clock, and expire the timeouts that are due by @to_ns.  Returns 0 once their
- * events can be read; -EOPNOTSUPP if the wheel has another clock; -ESHUTDOWN if it was drained;
- * -EINVAL if @to_ns is in the past or after the end of time; -ERESTARTSYS by a signal, perhaps with
- * the clock set already: the call can be repeated with the same time.
- */
-int twheel_clock_advance(struct tw_ctx *tw, u64 to_ns)
-{
-	int err = 0;
-
-	if (mutex_lock_interruptible(&tw->control.mutex))
-		return -ERESTARTSYS;
-	if (tw->clock.kind != TWHEEL_CLOCK_VIRTUAL)
-		err = -EOPNOTSUPP;
-	else if (tw->control.draining)
-		err = -ESHUTDOWN;
-	else if (to_ns < tw->clock.virtual_now_ns || to_ns > TWHEEL_TIME_NEVER)
-		err = -EINVAL;
-	else
-		WRITE_ONCE(tw->clock.virtual_now_ns, to_ns);
-	if (!err)
-		err = twheel_run_now(tw);
-	mutex_unlock(&tw->control.mutex);
-	return err;
-}
-
-/* Whether all events are in the list, and none is added any more: once true, it stays so. */
-bool twheel_is_drained(const struct tw_ctx *tw)
-{
-	/*
-	 * Pairs with the release in pass_step(): the last events are in the list.
-	 * Test: litmus drained_read, drained_poll
-	 */
-	return smp_load_acquire(&tw->control.drained);
-}
-
-/*
- * Stop a wheel, and turn each timeout that is left into an event.  Each step relies on the one
- * before:
- *
- * 1. Set draining.  ARM tests it before it submits timeouts, both within one RCU read-side section
- *    or under the wheel's lock; REARM and read test it under the lock.
- * 2. Wait for a grace period.  After it, every accepted timeout is in the wheel or in the inbox,
- *    and no other will come (G3, G4).
- * 3. Set drains.  From then on the steps of a pass expire the timeouts that are due, turn the
- *    others into events flagged drained, and set drained in the end.  The last step wakes all
- *    readers and pollers.
- * 4. Take these steps.
- *
- * If a signal interrupts step 4, the kthread goes on with it, and so does the next call.  If the
- * wheel has not started, there is nothing to drain.  Returns 0 once all events can be read, also
- * if the wheel was drained before; -ERESTARTSYS by a signal.
- */
-int twheel_drain(struct tw_ctx *tw)
-{
-	int err = 0;
-
-	if (mutex_lock_interruptible(&tw->control.mutex))
-		return -ERESTARTSYS;
-	if (!tw->control.draining) {
-		twheel_lock(tw);
-		WRITE_ONCE(tw->control.draining, true);
-		twheel_unlock(tw);
-		/*
-		 * G3 exactly one outcome: pairs with the RCU section of arm_queue().
-		 * Test: litmus drain_arm
-		 *
-		 * The mutex is held meanwhile, so that another DRAIN finds this step done.  Once
-		 * the wheel has started, no other calls wait for it but ADVANCE and SETUP.
-		 */
-		synchronize_rcu();
-		twheel_lock(tw);
-		if (tw->control.started) {
-			tw->drains = true;
-		} else {
-			/*
-			 * Pairs with the acquire in twheel_is_drained().
-			 * Test: litmus drained_empty
-			 */
-			smp_store_release(&tw->control.drained, true);
-			tw->events.nr_to_wake++;
-		}
-		twheel_unlock(tw);
-	}
-	if (!twheel_is_drained(tw))
-		err = twheel_run_now(tw);
-	mutex_unlock(&tw->control.mutex);
-	return err;
 }

@@ -258,7 +258,6 @@ int twheel_start_lazily(struct tw_ctx *tw);
 
 /* run.c */
 bool twheel_run_turn(struct twheel_turn *turn, u64 end_ns);
-int twheel_run_now(struct tw_ctx *tw);
 void twheel_alarm_init(struct tw_ctx *tw);
 
 #endif /* _TWHEEL_ENGINE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * engine/control.c: SETUP, ADVANCE and DRAIN
+ * engine/control.c: SETUP; and ADVANCE and DRAIN, which are in engine/run.c
  */
 
 #define MONOTONIC_WITH(member)	{ .clock = TWHEEL_CLOCK_MONOTONIC, member }
@@ -207,7 +207,7 @@ static void an_advance_that_a_signal_ends_is_completed_by_the_kthread(struct kun
 	arm_many(test, 4 * PASS_STEP, NULL);
 	time_set(tw, START_NS + 10 * TICK_NS);
 	fatal_signal_send();
-	KUNIT_EXPECT_EQ(test, twheel_run_now(tw), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, run_now(tw), -ERESTARTSYS);
 	fatal_signal_forget();
 	KUNIT_EXPECT_EQ(test, nr_unread(tw), (u32)PASS_STEP);
 	KUNIT_EXPECT_TRUE(test, turn_take(tw));
