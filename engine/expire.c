@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Expiry: timeouts become events
+ * Expiry: timeouts become events, and those of upper slots move down
  *
  * The wheel is turned slot by slot to the last edge of a tick that has passed.  If a timeout that
  * comes up is due, it becomes an event; if it was moved to later, it goes to where it belongs.
@@ -174,6 +174,65 @@ bool twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int *nr) __must_hold(
 		*nr -= done;
 	}
 	return true;
+}
+
+/* Upper slots */
+
+/*
+ * Upper slots are emptied ahead of time and evenly: for two timeouts that are processed, three are
+ * moved down.  If as many come in each tick, the next slot is empty in time, and no thread waits
+ * for a pass that only moves timeouts.  If timeouts are left in a slot half of its width before it
+ * begins, the wheel moves AHEAD_TICK of them in a tick; if a quarter of its width before, all at
+ * once.
+ */
+#define AHEAD_TICK	4096
+
+/* How many timeouts of this level's next slot have to be moved down now, time left or not. */
+static u32 ahead_of_level(struct tw_ctx *tw, const struct twheel_level *level)
+	__must_hold(&tw->lock)
+{
+	u64 left_ns = twheel_slot_left_ns(&tw->wheel, level), lead_ns = twheel_slot_lead_ns(level);
+
+	if (left_ns > lead_ns)
+		return tw->nr_ahead;
+	if (left_ns <= lead_ns / 2)
+		return U32_MAX;
+	if (tw->ahead_ns != tw->wheel.base_ns) {
+		tw->ahead_ns = tw->wheel.base_ns;
+		tw->nr_ahead = max(tw->nr_ahead, AHEAD_TICK);
+	}
+	return tw->nr_ahead;
+}
+
+/* Move down up to @nr timeouts of the next upper slots.  Returns whether more have to move now. */
+bool twheel_empty_ahead(struct tw_ctx *tw, unsigned int nr) __must_hold(&tw->lock)
+{
+	struct twheel_wheel *w = &tw->wheel;
+	struct twheel_link **slot;
+	u32 i;
+
+	while ((slot = twheel_wheel_ahead(w, &i))) {
+		u32 nr_ahead = ahead_of_level(tw, &w->level[i]);
+		unsigned int before = nr;
+
+		for (; nr && *slot != &w->end; nr--) {
+			struct twheel_timeout *t = link_timeout(*slot);
+			u64 due_ns;
+
+			timeout_prefetch_ahead(tw, t, words_are_there(&tw->words));
+			due_ns = timeout_take_over(tw, t);
+			twheel_link_del(&t->link);
+			if (likely(due_ns != NEVER_NS))
+				twheel_wheel_move_down(w, i, &t->link, due_ns);
+			else
+				twheel_link_push(&w->never, &t->link);
+		}
+		tw->nr_ahead -= min(tw->nr_ahead, before - nr);
+		if (!nr)
+			return *slot != &w->end && nr_ahead > before;
+	}
+	tw->nr_ahead = 0;
+	return false;
 }
 
 /*

@@ -164,6 +164,7 @@ static inline u64 period_fired_ns(const struct twheel_clockwork *clock, u32 flag
 void twheel_expire_overdue(struct tw_ctx *tw, struct twheel_timeout *t, u64 now_ns)
 	__must_hold(&tw->lock);
 bool twheel_expire(struct tw_ctx *tw, u64 now_ns, unsigned int *nr) __must_hold(&tw->lock);
+bool twheel_empty_ahead(struct tw_ctx *tw, unsigned int nr) __must_hold(&tw->lock);
 u64 twheel_periods_unread(const struct twheel_clockwork *clock, const struct twheel_timeout *t);
 void twheel_periods_settle(struct tw_ctx *tw, struct twheel_timeout *t, u64 nr);
 void twheel_period_begin(struct tw_ctx *tw, struct twheel_timeout *t) __must_hold(&tw->lock);

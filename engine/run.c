@@ -34,63 +34,6 @@
 #define TURN_STEPS	64
 
 /*
- * Upper slots are emptied ahead of time and evenly: for two timeouts that are processed, three are
- * moved down.  If as many come in each tick, the next slot is empty in time, and no thread waits
- * for a pass that only moves timeouts.  If timeouts are left in a slot half of its width before it
- * begins, the wheel moves AHEAD_TICK of them in a tick; if a quarter of its width before, all at
- * once.
- */
-#define AHEAD_TICK	4096
-
-/* How many timeouts of this level's next slot have to be moved down now, time left or not. */
-static u32 ahead_of_level(struct tw_ctx *tw, const struct twheel_level *level)
-	__must_hold(&tw->lock)
-{
-	u64 left_ns = twheel_slot_left_ns(&tw->wheel, level), lead_ns = twheel_slot_lead_ns(level);
-
-	if (left_ns > lead_ns)
-		return tw->nr_ahead;
-	if (left_ns <= lead_ns / 2)
-		return U32_MAX;
-	if (tw->ahead_ns != tw->wheel.base_ns) {
-		tw->ahead_ns = tw->wheel.base_ns;
-		tw->nr_ahead = max(tw->nr_ahead, AHEAD_TICK);
-	}
-	return tw->nr_ahead;
-}
-
-/* Move down up to @nr timeouts of the next upper slots.  Returns whether more have to move now. */
-static bool slots_empty_ahead(struct tw_ctx *tw, unsigned int nr) __must_hold(&tw->lock)
-{
-	struct twheel_wheel *w = &tw->wheel;
-	struct twheel_link **slot;
-	u32 i;
-
-	while ((slot = twheel_wheel_ahead(w, &i))) {
-		u32 nr_ahead = ahead_of_level(tw, &w->level[i]);
-		unsigned int before = nr;
-
-		for (; nr && *slot != &w->end; nr--) {
-			struct twheel_timeout *t = link_timeout(*slot);
-			u64 due_ns;
-
-			timeout_prefetch_ahead(tw, t, words_are_there(&tw->words));
-			due_ns = timeout_take_over(tw, t);
-			twheel_link_del(&t->link);
-			if (likely(due_ns != NEVER_NS))
-				twheel_wheel_move_down(w, i, &t->link, due_ns);
-			else
-				twheel_link_push(&w->never, &t->link);
-		}
-		tw->nr_ahead -= min(tw->nr_ahead, before - nr);
-		if (!nr)
-			return *slot != &w->end && nr_ahead > before;
-	}
-	tw->nr_ahead = 0;
-	return false;
-}
-
-/*
  * Turn a timeout that is left after DRAIN into an event flagged drained (G3).  If its event is
  * unread, a one-shot's stays as it is, and a periodic timeout's is flagged unless it is the last
  * one anyway.  If the place is free, do nothing.
@@ -152,7 +95,7 @@ static bool pass_step(struct tw_ctx *tw) __must_hold(&tw->lock)
 			tw->events.nr_to_wake++;
 		}
 	} else if (!more) {
-		more = slots_empty_ahead(tw, left);
+		more = twheel_empty_ahead(tw, left);
 	}
 	counter_add(by, 1);
 	trace_twheel_pass(tw, by, now_ns, scanned, more);
