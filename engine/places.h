@@ -4,6 +4,7 @@
 #define _TWHEEL_ENGINE_PLACES_H
 
 #include <linux/cache.h>
+#include <linux/prefetch.h>
 
 #include "account.h"
 #include "pages.h"
@@ -58,6 +59,16 @@ static inline bool places_are_wasted(const struct twheel_places *places)
 	return places->nr_unused > UNUSED_SLACK + (places->nr_pages - places->nr_unused) / 2;
 }
 
+static __always_inline struct twheel_timeout *place_next(const struct twheel_timeout *t)
+{
+	return (struct twheel_timeout *)t->link.next;
+}
+
+static __always_inline u32 id_index(u64 id)
+{
+	return id;
+}
+
 /*
  * Find the place of an index, whatever its state; NULL if its page does not exist.  The caller is
  * in an RCU read section, or holds the wheel's lock, which counts as one.
@@ -68,6 +79,21 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 	struct twheel_page *page = pages_at(&places->pages, index / PLACES_PER_PAGE);
 
 	return page ? page->timeout + index % PLACES_PER_PAGE : NULL;
+}
+
+/*
+ * Return whether an id names the timeout in its place, and that is pending.  One comparison checks
+ * both: the word differs from the id in that state only.
+ */
+static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
+{
+	return t && (t->word ^ id) == STATE_PENDING;
+}
+
+/* Return whether an id names the timeout in its place, and that is live. */
+static __always_inline bool place_has_live(const struct twheel_timeout *t, u64 id)
+{
+	return t && !((t->word ^ id) & ~STATE_MASK) && timeout_is_live(t);
 }
 
 /*
@@ -88,6 +114,22 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
  * are accessed as well, and found one after another.
  */
 #define PREFETCH_PAGES	2048U
+
+/* Prefetch a place, which may lie in two lines of the cache.  Any address will do. */
+static __always_inline void place_prefetch(const struct twheel_timeout *t)
+{
+	prefetchw(t);
+	prefetchw(&t->user_data);
+}
+
+/* Prefetch what a timeout that leaves its list changes in its neighbours. */
+static __always_inline void place_prefetch_beside(const struct twheel_timeout *t)
+{
+	/* Without the lock: if they change meanwhile, the prefetch is in vain. */
+	prefetchw(data_race(t->link.next));
+	/* Likewise. */
+	prefetchw(data_race(t->link.pprev));
+}
 
 static __always_inline u32 place_bit(const struct twheel_page *page, const struct twheel_timeout *t)
 {
