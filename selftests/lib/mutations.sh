@@ -41,24 +41,42 @@ asked_for()
 	return 1
 }
 
+# The session of the program that runs.
+session=
+
+# End the program. Each of its tests has a process group of its own, and a mutation may make it run
+# for ever.
+end_session()
+{
+	local stat pid sid
+
+	[ -n "$session" ] || return 0
+	for stat in /proc/[0-9]*/stat; do
+		{ read -r pid _ _ _ _ sid _ <"$stat"; } 2>/dev/null || continue
+		[ "$sid" != "$session" ] || kill -KILL "$pid" 2>/dev/null || true
+	done
+	session=
+}
+trap end_session EXIT
+
 # run_program PROGRAM: set `what' to its first test that fails, or `late' if it runs out of time.
 # If it crashes, it has not reached its plan, which is a failure too.
 run_program()
 {
-	local line fd pid status=0
+	local line fd status=0
 
 	exec {fd}< <(OUTPUT=$output TW_MILLION=100000 TW_ROUNDS=${ROUNDS:-60} vm_timeout=$test_limits \
-		exec timeout $limit bash "$here/run.sh" "$1" 2>&1)
-	pid=$!
+		exec setsid timeout $limit bash "$here/run.sh" "$1" 2>&1)
+	session=$!
 	while IFS= read -r line <&"$fd"; do
 		[[ $line =~ ^not\ ok\ [0-9]+\ (.*)$ ]] || continue
 		what=${BASH_REMATCH[1]}
-		# One failure is enough. timeout passes the signal on.
-		kill $pid 2>/dev/null
+		# One failure is enough.
 		break
 	done
 	exec {fd}<&-
-	wait $pid || status=$?
+	[ -n "$what" ] || wait "$session" || status=$?
+	end_session
 	[ -n "$what" ] || [ $status != 124 ] || late=$1
 }
 
