@@ -47,7 +47,9 @@ tsc_frequency()
 # shows it even while the machine is going to sleep.
 #
 # All processes have the same addresses (norandmaps): if each has its own, the emulator translates
-# the code of libraries for each, and a program takes twice as long to start.
+# the code of libraries for each, and a program takes twice as long to start. The emulated
+# processor has no fast string operations (erms): the emulator stores one byte after the other,
+# where the kernel would take them for quick.
 #
 # Variables that begin with TW_ are for the test programs. The kernel command line passes them on.
 #
@@ -71,7 +73,7 @@ log_buf_len=4M $watchdogs $tracing trace_buf_size=8M $arguments $words"
 	[ "$accel" = kvm ] || arguments+=" $(tsc_frequency)"
 	exec qemu-system-x86_64 \
 		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
-		-cpu "$([ "$accel" = kvm ] && echo host || echo max)" \
+		-cpu "$([ "$accel" = kvm ] && echo host || echo max,-erms)" \
 		-smp "${SMP:-2}" -m "${MEMORY:-2G}" -nodefaults -no-reboot -display none \
 		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$initramfs" \
 		-append "tsc=reliable no_timer_check $arguments" "$@" 9>&-
