@@ -235,12 +235,11 @@ static long reopen_ioctl(struct file *file, void __user *arg)
  * @entry_size: size of an element, as this kernel knows it
  * @first_size: its size in the first release
  * @result: offset of the result in an element
- * @arms: elements are struct twheel_arm, whose id is copied out, and in a keyed wheel
+ * @arms: elements have no ids, nor keys in place of them: the id is copied out, and in a keyed wheel
  *	was_deadline_ns
- * @by_key: elements may hold keys in place of ids
  * @serves: a step has faults served itself
- * @plain: does the single element of a vector without flags, if it is plain; there is none if
- *	@serves.  False if it is not, or anything is in its way: nothing is done, and @step does it
+ * @plain: does the single element of a vector without flags; NULL if @serves.  False if the element
+ *	is not plain, or if something else prevents it: nothing is done, and @step does the element
  * @step: does up to TWHEEL_BATCH elements in user memory.  Returns how many are done.  If none is:
  *	-EFAULT if a fault of the first one is to be served, and another errno if neither it nor
  *	those after it can be done.
@@ -250,7 +249,6 @@ struct vector_op {
 	u32 first_size;
 	u32 result;
 	bool arms;
-	bool by_key;
 	bool serves;
 	bool (*plain)(struct tw_ctx *tw, void __user *user);
 	int (*step)(struct tw_ctx *tw, void __user *user, unsigned int nr,
@@ -310,7 +308,7 @@ vector_copy_slow(const struct tw_ctx *tw, struct twheel_vector *vector,
 	if (err)
 		return err;
 	if (vector->flags &&
-	    (vector->flags != TWHEEL_VECTOR_BY_KEY || !op->by_key || !twheel_is_keyed(tw)))
+	    (vector->flags != TWHEEL_VECTOR_BY_KEY || op->arms || !twheel_is_keyed(tw)))
 		return -EINVAL;
 	err = vector_check(vector, op);
 	return err ?: put_user(vector->nr, &user->nr_done);
@@ -569,7 +567,6 @@ static const struct vector_op rearm_op = {
 	.entry_size	= sizeof(struct twheel_arm),
 	.first_size	= ARM_SIZE_FIRST,
 	.result		= offsetof(struct twheel_arm, result),
-	.by_key		= true,
 	.plain		= twheel_rearm_plain,
 	.step		= twheel_rearm_step,
 };
@@ -578,7 +575,6 @@ static const struct vector_op cancel_op = {
 	.entry_size	= sizeof(struct twheel_cancel),
 	.first_size	= CANCEL_SIZE_FIRST,
 	.result		= offsetof(struct twheel_cancel, result),
-	.by_key		= true,
 	.plain		= twheel_cancel_plain,
 	.step		= twheel_cancel_step,
 };
@@ -587,7 +583,6 @@ static const struct vector_op query_op = {
 	.entry_size	= sizeof(struct twheel_status),
 	.first_size	= STATUS_SIZE_FIRST,
 	.result		= offsetof(struct twheel_status, result),
-	.by_key		= true,
 	.serves		= true,
 	.step		= query_step,
 };
