@@ -269,15 +269,12 @@ static int info_configuration(struct tw_ctx *tw, struct twheel_info *info)
 static void info_counters(struct tw_ctx *tw, struct twheel_info *info) __must_hold(&tw->lock)
 {
 	const struct twheel_events *events = &tw->events;
-	unsigned int i;
 
 	info->late = events->late;
 	info->last_late_ns = events->last_late_ns;
 	info->last_late_at_ns = events->last_late_at_ns;
-	for (i = 0; i < TWHEEL_LATE_TICKS; i++) {
-		info->late_ticks[i] = events->late_ticks[i];
-		info->unread_ticks[i] = events->unread_ticks[i];
-	}
+	memcpy(info->late_ticks, events->late_ticks, sizeof(info->late_ticks));
+	memcpy(info->unread_ticks, events->unread_ticks, sizeof(info->unread_ticks));
 	info->longest_unread_at_ns = events->longest_unread_at_ns;
 	info->armed = events->armed;
 	info->expirations = events->expirations;
