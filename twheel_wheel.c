@@ -34,9 +34,9 @@
  * see twheel_wheel_ahead().
  *
  * An entry that is in a slot too early does no harm: it comes up, and is put where it belongs.  An
- * entry never comes up too late, because the slots are in a ring: before the time of a slot
- * comes, or at that time, base_ns is in it.  So the key of an entry may be made later without
- * the wheel, and the wheel may be set back.
+ * entry never comes up too late: the slots are in a ring, and base_ns is in each slot by the time
+ * at which that begins.  So the key of an entry may be made later without the wheel, and the wheel
+ * may be set back.
  *
  * With one level, an entry beyond the level waits in its slot, and comes up once a round.
  *
@@ -206,8 +206,8 @@ static void slot_take(struct twheel_wheel *w, struct twheel_level *level,
 
 /*
  * With one level: when a round is over in which each slot came up, skip the rounds in which nothing
- * is due.  All entries were put back with their keys in @round_min_ns, but those that were inserted
- * meanwhile: their keys are after @round_until_ns.  Returns whether rounds were skipped.
+ * is due.  @round_min_ns has the earliest key of all entries that were put back.  Entries that were
+ * inserted meanwhile have keys after @round_until_ns.  Returns whether rounds were skipped.
  */
 static bool rounds_skip(struct twheel_wheel *w, u64 begin_ns, u64 until_ns)
 {

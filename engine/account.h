@@ -51,8 +51,7 @@ struct twheel_turn {
  * @uid: the user's id; the id of root if @ns is that of a container; constant
  * @nr_wheels: wheels that are open; users_mutex
  * @charged: bytes that the user's wheels take, and this structure; atomic
- * @paid_ns: when (ktime_get_ns()) the user's share of the softirq will have paid for all of the
- *	softirq's work for this user; atomic
+ * @paid_ns: the time (ktime_get_ns()) from which on the user owes the softirq nothing; atomic
  * @queue: one queue for each kthread; each has a lock of its own
  */
 struct twheel_user {

@@ -11,9 +11,9 @@
  * When the first timeout in a slot is due, or a time before; NEVER_NS if no timeout is left.  An
  * upper slot with many timeouts has to be emptied before it begins.
  *
- * Timeouts that were moved to later are put where they belong, @moves of them at most.  If a
- * timeout would move by less than it has to wait, it stays: so each is moved twice at most in the
- * time that it is armed for, however often that is refreshed (G7).
+ * Timeouts that were moved to later are put where they belong, @moves of them at most.  A timeout
+ * stays if its deadline is later by less than the time until it: so in the time for which it is
+ * armed it is moved twice at most, however often it is refreshed (G7).
  */
 static u64 slot_first_ns(struct tw_ctx *tw, struct twheel_level *level, struct twheel_link **slot,
 			 unsigned int *moves) __must_hold(&tw->lock)

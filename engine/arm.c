@@ -5,9 +5,9 @@
  * A plain timeout needs nothing but its place, and one with a period or slack gets its extra before
  * its id is copied out: so nothing fails for want of memory after that (G4).  The elements are
  * copied in, and the ids copied out, while no lock is held: faults are served as they come.  Then
- * the timeouts go into the wheel; if another thread has the lock, into the inbox (lock.c).
+ * the timeouts go into the wheel; if another thread has the lock, ARM adds them to the inbox.
  *
- * A single plain element is done under the lock as a whole, if that is free and nothing faults.  So
+ * If the lock is free and nothing faults, a single plain element is done under it as a whole.  So
  * are those of REARM and CANCEL.  An ARM in a keyed wheel is in rearm.c.
  *
  * G7 cost does not grow: no other timeout is touched.

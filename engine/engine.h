@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * struct tw_ctx, a wheel: the data of each part of the engine; and what the parts include
+ * struct tw_ctx, a wheel: the data of each part of the engine; and what the parts share: to find a
+ * timeout, to prefetch it, to say when it is due and to ask for the alarm
  */
 #ifndef _TWHEEL_ENGINE_H
 #define _TWHEEL_ENGINE_H
@@ -35,7 +36,7 @@
  *	asked for.  NEVER_NS if the alarm is not set; 0 if it never is, because the clock is virtual
  *	or the wheel has not started.
  * @nr_new: timeouts that were put into slots since alarm_next_ns() scanned these
- * @paid: it is set for a time by which the user's share has paid for what the softirq did before
+ * @paid: it is set for a time at which the user has a share of the softirq again
  * @nr_missed: how often it has rung in vain, because another thread had the lock: the hrtimer is
  *	queued again, for a time after @at_ns; only the softirq accesses it
  * @timer: the hrtimer; started under &tw_ctx.lock, or without it by its own function

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Expiry: timeouts become events, and those of upper slots move down
+ * Expiry: timeouts become events, and upper slots are emptied ahead of time
  *
  * The wheel is turned slot by slot to the last edge of a tick that has passed.  If a timeout that
  * comes up is due, it becomes an event; if it was moved to later, it goes to where it belongs.

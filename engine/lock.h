@@ -4,7 +4,6 @@
 #define _TWHEEL_ENGINE_LOCK_H
 
 #include <linux/bottom_half.h>
-#include <linux/kconfig.h>
 
 #include "engine.h"
 #include "syncpoint.h"
@@ -56,8 +55,8 @@ static __always_inline void twheel_lock(struct tw_ctx *tw) __acquires(&tw->lock)
 /*
  * A thread that releases the lock empties the inbox and wakes waiters after that.  It is not
  * preempted in between (G2): if it is of SCHED_IDLE, it may get a processor again only after a long
- * time, and others would wait for it.  If spinlocks sleep, so may a wake-up, and nothing is in the
- * inbox, see arm_queue().
+ * time, and others would wait for it.  With PREEMPT_RT, a wake-up may sleep, so preemption stays
+ * on; and nothing is in the inbox, see arm_queue().
  */
 static __always_inline void unlock_begin(void)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading events, and waiting for them
+ * Reading events, waiting for them, and what poll() reports
  *
  * An event is copied out and taken in one step, under the lock.  G4 nothing lost: an event that
  * cannot be copied stays in the list.  The caller has the fault served without the lock, so other
  * readers go on.
  *
- * How waiting and waking exclude a lost wake-up stands at wake_waiters() (lock.c).
+ * For why no wake-up is lost, see wake_waiters() (lock.c).
  */
 #include <linux/poll.h>
 #include <linux/uio.h>

@@ -6,8 +6,8 @@
  * while a page of places has words in it: the work item that removes pages of places (places.c)
  * frees the other pages of words.
  *
- * places.mutex serialises changes of the table.  Under it, words_set() takes the page lock of the
- * page that users saw so far, and after that is released, the locks of the mapping and of the page
+ * places.mutex serialises changes of the table.  Under it, words_set() takes and releases the page
+ * lock of the page that users saw so far, and then takes the locks of the mapping and of the page
  * tables.  A page fault holds mmap_lock or the lock of the VMA, and takes only the page lock of the
  * page that it finds.  It must not take places.mutex under that page lock, since a holder of
  * places.mutex may wait for it.  The work item waits for RCU under none of the locks.

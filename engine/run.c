@@ -287,8 +287,9 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 }
 
 /*
- * Another thread has the lock: try again soon, unless it has set the alarm.  If it sets the alarm
- * between the two lines, that rings as late as this.  The kthread is asked before that matters.
+ * Another thread has the lock: try again soon, unless that thread has set the alarm.  If it sets
+ * the alarm just now, hrtimer_start() overwrites its time, and the alarm rings as late as this.  The
+ * kthread is asked before that matters.
  */
 static void alarm_missed(struct tw_ctx *tw)
 {
@@ -321,8 +322,8 @@ static u64 share_pause_ns(const struct tw_ctx *tw, u64 now_ns)
  * Leave a wheel whose alarm has rung to the kthread: the processor or the user has no share of the
  * softirq left.  Returns whether the alarm rings again.
  *
- * It rings when there is a share again.  Then the user's work is done (@paid) even if other wheels
- * of the user have used the share up: so each wheel rings in vain only once.
+ * It rings when there is a share again.  Then the softirq works on this wheel (@paid) even if other
+ * wheels of the user have used the share up: so each wheel rings in vain only once.
  */
 static enum hrtimer_restart alarm_leave(struct tw_ctx *tw, u64 now_ns)
 {

@@ -23,7 +23,6 @@
 #ifndef _TWHEEL_ENGINE_USER_ACCESS_H
 #define _TWHEEL_ENGINE_USER_ACCESS_H
 
-#include <linux/build_bug.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
@@ -133,7 +132,7 @@ static __always_inline bool access_put_result_locked(s32 result, s32 __user *to)
 
 /*
  * Copy an element of @size bytes in by single loads: for so few they are quicker than a function.
- * False if that faults, or if an element is as long as no element was when this was written.
+ * False if that faults, or if elements have come to have another size than the two below.
  */
 static __always_inline bool access_copy_one(void *element, size_t size, const void __user *from)
 {

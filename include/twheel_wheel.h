@@ -2,8 +2,8 @@
 /*
  * The wheel: a hierarchical timing wheel of linked entries, as a pure data structure
  *
- * It knows times and ticks, not clocks, and links, not timeouts.  The banner of twheel_wheel.c
- * says how it works.
+ * It knows times and ticks, not clocks, and links, not timeouts.  Insertion is inline, at the head
+ * of a slot; twheel_wheel.c has the rest, and says how it works.
  */
 #ifndef _TWHEEL_WHEEL_H
 #define _TWHEEL_WHEEL_H
@@ -56,8 +56,8 @@ struct twheel_level {
  * struct twheel_wheel - a wheel
  * @base_ns: to where the wheel has been turned: all entries in slots have later keys, and those
  *	of @coming with this key or an earlier one are due
- * @cascade_ns: by this time a slot of an upper level has to be emptied that was put to use
- *	since twheel_wheel_first() has looked at that level; U64_MAX if there is none
+ * @cascade_ns: when a slot of an upper level has to be empty, of the slots that were put to use
+ *	since twheel_wheel_first() searched their level; U64_MAX if there is none
  * @round_end_ns: with one level: where the present round ends
  * @round_until_ns: with one level: to where the wheel was to be turned when the round began
  * @round_min_ns: with one level: the earliest key that was put back in the round
