@@ -235,8 +235,8 @@ static long reopen_ioctl(struct file *file, void __user *arg)
  * @entry_size: size of an element, as this kernel knows it
  * @first_size: its size in the first release
  * @result: offset of the result in an element
- * @arms: elements have no ids, nor keys in place of them: the id is copied out, and in a keyed wheel
- *	was_deadline_ns
+ * @arms: elements have no ids, nor keys in place of them: the id is copied out, and in a keyed
+ *	wheel was_deadline_ns
  * @serves: a step has faults served itself
  * @plain: does the single element of a vector without flags; NULL if @serves.  False if the element
  *	is not plain, or if something else prevents it: nothing is done, and @step does the element

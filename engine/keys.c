@@ -23,9 +23,10 @@
 #define BUCKETS_MIN	4UL
 
 /*
- * Bytes of a hash table with this many buckets, raised to the least that a table has and lowered to
- * the most that it may have.  Since kvmalloc() tries contiguous pages first, a power of two of them, and a table has
- * a header, that is nearly twice the size of the table.  A larger table may take huge pages.
+ * Bytes of a hash table with this many buckets, raised to the least that a table has and lowered
+ * to the most that it may have.  Since kvmalloc() tries contiguous pages first, a power of two of
+ * them, and a table has a header, that is nearly twice the size of the table.  A larger table may
+ * take huge pages.
  */
 static size_t index_bytes(const struct rhashtable_params *params, unsigned long nr_buckets)
 {

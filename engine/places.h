@@ -4,7 +4,6 @@
 #define _TWHEEL_ENGINE_PLACES_H
 
 #include <linux/cache.h>
-#include <linux/prefetch.h>
 
 #include "account.h"
 #include "pages.h"
@@ -114,22 +113,6 @@ static __always_inline struct twheel_timeout *timeout_by_id(const struct twheel_
  * are accessed as well, and found one after another.
  */
 #define PREFETCH_PAGES	2048U
-
-/* Prefetch a place, which may lie in two lines of the cache.  Any address will do. */
-static __always_inline void place_prefetch(const struct twheel_timeout *t)
-{
-	prefetchw(t);
-	prefetchw(&t->user_data);
-}
-
-/* Prefetch what a timeout that leaves its list changes in its neighbours. */
-static __always_inline void place_prefetch_beside(const struct twheel_timeout *t)
-{
-	/* Without the lock: if they change meanwhile, the prefetch is in vain. */
-	prefetchw(data_race(t->link.next));
-	/* Likewise. */
-	prefetchw(data_race(t->link.pprev));
-}
 
 static __always_inline u32 place_bit(const struct twheel_page *page, const struct twheel_timeout *t)
 {

@@ -288,8 +288,8 @@ static void processor_has_worked(u64 begin_ns, u64 end_ns)
 
 /*
  * Another thread has the lock: try again soon, unless that thread has set the alarm.  If it sets
- * the alarm just now, hrtimer_start() overwrites its time, and the alarm rings as late as this.  The
- * kthread is asked before that matters.
+ * the alarm just now, hrtimer_start() overwrites its time, and the alarm rings as late as this.
+ * The kthread is asked before that matters.
  */
 static void alarm_missed(struct tw_ctx *tw)
 {

@@ -7,6 +7,7 @@
 #include <linux/build_bug.h>
 #include <linux/llist.h>
 #include <linux/mm.h>
+#include <linux/prefetch.h>
 
 #include "twheel_wheel.h"
 
@@ -199,6 +200,22 @@ static __always_inline bool timeout_is_periodic(const struct twheel_timeout *t)
 static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *link)
 {
 	return container_of(link, struct twheel_timeout, link);
+}
+
+/* Prefetch a place, which may lie in two lines of the cache.  Any address will do. */
+static __always_inline void place_prefetch(const struct twheel_timeout *t)
+{
+	prefetchw(t);
+	prefetchw(&t->user_data);
+}
+
+/* Prefetch what a timeout that leaves its list changes in its neighbours. */
+static __always_inline void place_prefetch_beside(const struct twheel_timeout *t)
+{
+	/* Without the lock: if they change meanwhile, the prefetch is in vain. */
+	prefetchw(data_race(t->link.next));
+	/* Likewise. */
+	prefetchw(data_race(t->link.pprev));
 }
 
 /* The transitions.  G3 exactly one outcome: all of them under the wheel's lock. */
