@@ -25,6 +25,8 @@ run_tools()
 	cat <<-'EOT'
 	#!/bin/busybox sh
 	cd /tmp
+	# boot() turns this off. With it, twice of 25 times a machine hung while bpftrace compiled.
+	echo 2 >/proc/sys/kernel/randomize_va_space
 	if [ "$1" = events ]; then
 		twheel_cancel >/dev/null 2>&1
 		twheel_rearm -t rearm_of_an_unread_timeout_says_unread >/dev/null 2>&1
