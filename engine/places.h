@@ -58,16 +58,6 @@ static inline bool places_are_wasted(const struct twheel_places *places)
 	return places->nr_unused > UNUSED_SLACK + (places->nr_pages - places->nr_unused) / 2;
 }
 
-static __always_inline struct twheel_timeout *place_next(const struct twheel_timeout *t)
-{
-	return (struct twheel_timeout *)t->link.next;
-}
-
-static __always_inline u32 id_index(u64 id)
-{
-	return id;
-}
-
 /*
  * Find the place of an index, whatever its state; NULL if its page does not exist.  The caller is
  * in an RCU read section, or holds the wheel's lock, which counts as one.
@@ -78,21 +68,6 @@ static __always_inline struct twheel_timeout *place_at(const struct twheel_place
 	struct twheel_page *page = pages_at(&places->pages, index / PLACES_PER_PAGE);
 
 	return page ? page->timeout + index % PLACES_PER_PAGE : NULL;
-}
-
-/*
- * Return whether an id names the timeout in its place, and that is pending.  One comparison checks
- * both: the word differs from the id in that state only.
- */
-static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
-{
-	return t && (t->word ^ id) == STATE_PENDING;
-}
-
-/* Return whether an id names the timeout in its place, and that is live. */
-static __always_inline bool place_has_live(const struct twheel_timeout *t, u64 id)
-{
-	return t && !((t->word ^ id) & ~STATE_MASK) && timeout_is_live(t);
 }
 
 /*

@@ -202,6 +202,16 @@ static __always_inline struct twheel_timeout *link_timeout(struct twheel_link *l
 	return container_of(link, struct twheel_timeout, link);
 }
 
+static __always_inline struct twheel_timeout *place_next(const struct twheel_timeout *t)
+{
+	return (struct twheel_timeout *)t->link.next;
+}
+
+static __always_inline u32 id_index(u64 id)
+{
+	return id;
+}
+
 /* Prefetch a place, which may lie in two lines of the cache.  Any address will do. */
 static __always_inline void place_prefetch(const struct twheel_timeout *t)
 {
@@ -247,6 +257,21 @@ static __always_inline bool timeout_end(struct twheel_timeout *t)
 {
 	t->word = (t->word & ~STATE_MASK) + GEN_ONE;
 	return t->word >= GEN_ONE;
+}
+
+/*
+ * Return whether an id names the timeout in its place, and that is pending.  One comparison checks
+ * both: the word differs from the id in that state only.
+ */
+static __always_inline bool place_has_pending(const struct twheel_timeout *t, u64 id)
+{
+	return t && (t->word ^ id) == STATE_PENDING;
+}
+
+/* Return whether an id names the timeout in its place, and that is live. */
+static __always_inline bool place_has_live(const struct twheel_timeout *t, u64 id)
+{
+	return t && !((t->word ^ id) & ~STATE_MASK) && timeout_is_live(t);
 }
 
 #endif /* _TWHEEL_ENGINE_TIMEOUT_H */
