@@ -51,11 +51,14 @@ static void expect_row(struct __test_metadata *_metadata, int fd, int first, int
 		ASSERT_EQ(i, events[i - first].user_data);
 }
 
-/* Return a page that cannot be written, behind one that can. */
+/*
+ * Return a page that cannot be written, behind one that can.  Both are far from the end of the
+ * address space: a kernel may refuse a buffer that ends behind it.
+ */
 static char *bad_page(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	char *base = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+	char *base = mmap((void *)0x40000000, 2 * page, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (base == MAP_FAILED || mprotect(base + page, page, PROT_NONE))
