@@ -130,12 +130,16 @@ host_verdict()
 	esac
 	(cd "$dir" && TESTS=$program timeout "$host_limit" "${script[@]}") >"$dir.log" 2>&1 </dev/null ||
 		status=$?
-	case $status in
-	0) echo passed; return ;;
-	124) echo late; return ;;
+	# A test that hung says nothing.
+	found=$(awk '/crashed or hung/ { failed = "" }
+		failed { exit }
+		/^not ok/ { failed = $0 }
+		END { if (failed) print failed }' "$dir.log" | sed -E 's/^not ok [0-9]+ (- )?//')
+	case $status:$found in
+	0:*) echo passed ;;
+	124:) echo late ;;
+	*) echo "${found:-it ends badly}" ;;
 	esac
-	found=$(sed -nE 's/^not ok [0-9]+ (- )?//p' "$dir.log" | head -n 1)
-	echo "${found:-it ends badly}"
 }
 
 # run_host NAME...
