@@ -25,7 +25,8 @@ run_tools()
 	cat <<-'EOT'
 	#!/bin/busybox sh
 	cd /tmp
-	# boot() turns this off. With it, twice of 25 times a machine hung while bpftrace compiled.
+	# boot() turns this off in the emulator. With it off, twice of 25 times a machine hung while
+	# bpftrace compiled.
 	echo 2 >/proc/sys/kernel/randomize_va_space
 	if [ "$1" = events ]; then
 		twheel_cancel >/dev/null 2>&1

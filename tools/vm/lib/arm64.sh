@@ -79,5 +79,5 @@ boot_arm64()
 		-accel tcg,thread=multi -smp "${SMP:-2}" -m "${MEMORY:-2G}" \
 		-nodefaults -no-reboot -display none \
 		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$initramfs" \
-		-append "$arguments" "${qemu[@]}" 9>&-
+		-append "norandmaps $arguments" "${qemu[@]}" 9>&-
 }

@@ -46,8 +46,8 @@ tsc_frequency()
 # while it boots. An oops ends the machine, as no later result would mean anything. The console
 # shows it even while the machine is going to sleep.
 #
-# All processes have the same addresses (norandmaps): if each has its own, the emulator translates
-# the code of libraries for each, and a program takes twice as long to start. The emulated
+# In the emulator, all processes have the same addresses (norandmaps): if each has its own, the
+# code of libraries is translated for each, and a program takes twice as long to start. The emulated
 # processor has no fast string operations (erms): the emulator stores one byte after the other,
 # where the kernel would take them for quick.
 #
@@ -58,7 +58,7 @@ tsc_frequency()
 # PREEMPT_RT hangs before it prints anything; there the tests enable them.
 boot()
 {
-	local series=$1 initramfs=$2 arguments=$3 accel
+	local series=$1 initramfs=$2 arguments=$3 machine=(-accel kvm -cpu host)
 	local watchdogs='watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60'
 	local tracing='trace_event=timer:hrtimer_expire_entry,timer:hrtimer_expire_exit'
 	local words
@@ -66,14 +66,14 @@ boot()
 
 	[[ $series != 7.3-rt ]] || tracing=
 	words=$(env | grep '^TW_[A-Z_]*=[^ ]*$' | tr '\n' ' ') || true
-	arguments="console=ttyS0 quiet panic=-1 oops=panic no_console_suspend norandmaps \
-log_buf_len=4M $watchdogs $tracing trace_buf_size=8M $arguments $words"
+	arguments="console=ttyS0 quiet panic=-1 oops=panic no_console_suspend log_buf_len=4M \
+$watchdogs $tracing trace_buf_size=8M $arguments $words"
 	[[ $series != *-arm64* ]] || boot_arm64 "$series" "$initramfs" "$arguments" "$@"
-	accel=$(accelerator "$series")
-	[ "$accel" = kvm ] || arguments+=" $(tsc_frequency)"
-	exec qemu-system-x86_64 \
-		-accel "$accel$([ "$accel" = kvm ] || echo ,thread=multi)" \
-		-cpu "$([ "$accel" = kvm ] && echo host || echo max,-erms)" \
+	if [ "$(accelerator "$series")" = tcg ]; then
+		machine=(-accel "tcg,thread=multi" -cpu "max,-erms")
+		arguments+=" norandmaps $(tsc_frequency)"
+	fi
+	exec qemu-system-x86_64 "${machine[@]}" \
 		-smp "${SMP:-2}" -m "${MEMORY:-2G}" -nodefaults -no-reboot -display none \
 		-kernel "$cache/kernels/$series/vmlinuz" -initrd "$initramfs" \
 		-append "tsc=reliable no_timer_check $arguments" "$@" 9>&-
